@@ -1,0 +1,245 @@
+/**
+ * Every error a person can meet, in one table: a stable code, the HTTP status, what the runner does about it, a short
+ * title, and a hint that says what to do next. The API, the runner, the CLI and the documentation all read this table.
+ */
+
+/**
+ * What the runner does when a batch fails with this error.
+ * - `never`: it cannot get better by itself; the run fails at once.
+ * - `retry`: an ordinary failure; retried with backoff inside the run.
+ * - `reconnect`: the database is away; the runner leaves the run and recovery takes over.
+ * - `row`: the fault of single rows; they can be set aside and the rest written.
+ * - `fenced`: another runner holds the pipeline now; stop without a trace.
+ */
+export type RetryClass = "never" | "retry" | "reconnect" | "row" | "fenced";
+
+interface CatalogueEntry {
+  readonly status: number;
+  readonly retry: RetryClass;
+  readonly title: string;
+  readonly hint: string;
+}
+
+const entry = (status: number, retry: RetryClass, title: string, hint: string): CatalogueEntry => ({
+  status,
+  retry,
+  title,
+  hint,
+});
+
+export const ERROR_CATALOGUE = {
+  // Requests
+  MALFORMED_REQUEST: entry(400, "never", "The request cannot be read", "Send a JSON body that parses."),
+  INVALID_REQUEST: entry(422, "never", "The request is not valid", "Correct the fields listed under errors."),
+  NOT_FOUND: entry(404, "never", "No such thing", "List what exists with GET /api/v1/pipelines."),
+  BODY_TOO_LARGE: entry(413, "never", "The request is too large", "Send a smaller body."),
+  UNSUPPORTED_MEDIA_TYPE: entry(
+    415,
+    "never",
+    "The body is not JSON",
+    "Send the body as JSON with the header content-type: application/json.",
+  ),
+  METHOD_NOT_ALLOWED: entry(405, "never", "That method does not exist here", "See /docs for the methods of each path."),
+
+  // Pipelines
+  PIPELINE_NOT_FOUND: entry(
+    404,
+    "never",
+    "No such pipeline",
+    "Use the id or the exact name; GET /api/v1/pipelines lists them.",
+  ),
+  RUN_NOT_FOUND: entry(404, "never", "No such run", "GET /api/v1/pipelines/{id}/runs lists the runs of a pipeline."),
+  PIPELINE_NAME_TAKEN: entry(
+    409,
+    "never",
+    "That name is taken",
+    "Choose another name, or PATCH the pipeline that has it.",
+  ),
+  PIPELINE_ID_TAKEN: entry(409, "never", "That id is taken", "Leave the id out, or PATCH the pipeline that has it."),
+  STATUS_CONFLICT: entry(
+    409,
+    "never",
+    "The pipeline's status does not allow this",
+    "Wait until the status changes, or see GET /api/v1/pipelines/{id}/status.",
+  ),
+  PIPELINE_DISABLED: entry(409, "never", "The pipeline is disabled", "Set enabled to true first."),
+  FIELD_LOCKED_WHILE_RUNNING: entry(
+    409,
+    "never",
+    "This field cannot change while the pipeline runs",
+    "Pause the pipeline, or wait until it is IDLE, PAUSED or FAILED, then change it.",
+  ),
+
+  // Configuration
+  TARGET_NOT_ALLOWED: entry(
+    422,
+    "never",
+    "The target is not allowed",
+    "Use analytics.<table>, or add the schema to TARGET_SCHEMAS.",
+  ),
+  TASK_PLAN_INVALID: entry(422, "never", "The task plan breaks its contract", "Correct the tasks named in the detail."),
+  SCHEDULE_INVALID: entry(
+    422,
+    "never",
+    "The schedule cannot be read",
+    "Use an interval (15m, PT15M) or cron with a time zone (0 3 * * * Europe/Moscow).",
+  ),
+  SOURCE_CONNECTION_UNKNOWN: entry(
+    422,
+    "never",
+    "No such source connection",
+    "Set SOURCE_<NAME>_URL in the environment of the runner.",
+  ),
+  NOT_SUPPORTED: entry(422, "never", "This is not supported yet", "See the changelog for what each release can do."),
+
+  // Reading and writing
+  SOURCE_QUERY_FAILED: entry(
+    422,
+    "never",
+    "The source query cannot run",
+    "Run the query by hand as the reader role and correct it.",
+  ),
+  SOURCE_COLUMN_NAMES: entry(
+    422,
+    "never",
+    "The query's columns cannot be told apart",
+    "Give every column of the query a name of its own with AS.",
+  ),
+  TARGET_MISSING: entry(
+    422,
+    "never",
+    "The target table does not exist",
+    "Create it, or set create_target to true on the pipeline.",
+  ),
+  TARGET_COLUMN_MISSING: entry(
+    422,
+    "never",
+    "The target lacks a column of the query",
+    "Add the column to the target table, or remove it from the query.",
+  ),
+  KEY_MISSING: entry(
+    422,
+    "never",
+    "The pipeline has no key",
+    "Set target_key, or give the target table a primary key.",
+  ),
+  KEY_NOT_IN_QUERY: entry(422, "never", "The query does not return the key", "Select every key column in the query."),
+  KEY_NOT_UNIQUE_IN_TARGET: entry(
+    422,
+    "never",
+    "The target has no unique index on the key",
+    "Create a unique index on exactly the key columns.",
+  ),
+  ROW_REFUSED: entry(422, "row", "The target refused a row", "Correct the row in the source, or the target's rules."),
+  PERMISSION_DENIED: entry(
+    403,
+    "never",
+    "The database refused access",
+    "Grant the role named in the detail what it needs; see docs on roles.",
+  ),
+  DATABASE_UNAVAILABLE: entry(
+    503,
+    "reconnect",
+    "The database cannot be reached",
+    "Check that PostgreSQL runs and that its address is right.",
+  ),
+  DATABASE_BUSY: entry(503, "retry", "The database could not finish in time", "Try again; lower batch_size if it recurs."),
+  BATCH_UNBALANCED: entry(
+    500,
+    "never",
+    "The rows of a batch do not add up",
+    "This is a defect of Vitrina: nothing of the batch was kept. Please report it.",
+  ),
+
+  // Running
+  LEASE_LOST: entry(409, "fenced", "Another runner holds the pipeline", "Nothing to do: the other runner goes on."),
+  RUNNER_LOST: entry(500, "never", "The runner disappeared", "Nothing to do: the next runner continues by itself."),
+  RUNNER_LOST_REPEATEDLY: entry(
+    500,
+    "never",
+    "Runners keep disappearing in this pipeline",
+    "Look for what kills them (memory, a crash in a task), then run it again.",
+  ),
+  RUNNER_STOPPED: entry(503, "never", "The runner was stopped", "Nothing to do: the next runner continues by itself."),
+
+  // Starting
+  SETTINGS_INVALID: entry(500, "never", "The settings are not valid", "Correct the environment or .env; see .env.sample."),
+  PORT_TAKEN: entry(500, "never", "The port is taken", "Stop the other program, or set API_PORT to a free port."),
+  DATA_DIR_UNUSABLE: entry(
+    500,
+    "never",
+    "The data folder cannot be used",
+    "Make it writable, or set VITRINA_DATA_DIR to another folder.",
+  ),
+  DATA_DIR_IN_USE: entry(
+    500,
+    "never",
+    "Vitrina already runs on this data folder",
+    "Stop it first, or set VITRINA_DATA_DIR to another folder.",
+  ),
+  EMBEDDED_POSTGRES_FAILED: entry(
+    500,
+    "never",
+    "The embedded PostgreSQL did not start",
+    "See the log named in the detail, or set DATABASE_URL to a PostgreSQL of your own.",
+  ),
+  DATABASE_TOO_OLD: entry(500, "never", "The PostgreSQL server is too old", "Use PostgreSQL 15 or newer."),
+  MIGRATION_CHANGED: entry(
+    500,
+    "never",
+    "An applied migration was changed",
+    "Restore the file as it was, and put the change into a new migration.",
+  ),
+  MIGRATION_FAILED: entry(500, "never", "A migration failed", "Nothing of it was kept. Correct the cause and try again."),
+  SCHEMA_TOO_NEW: entry(
+    500,
+    "never",
+    "The database belongs to a newer Vitrina",
+    "Upgrade this program to the version that made the schema.",
+  ),
+  SCHEMA_MISSING: entry(500, "never", "The database has no Vitrina schema", "Run vitrina migrate first."),
+  INTERNAL: entry(500, "retry", "Something went wrong inside Vitrina", "See the log for this request or run."),
+} as const satisfies Record<string, CatalogueEntry>;
+
+export type ErrorCode = keyof typeof ERROR_CATALOGUE;
+
+/** One mistake in a request or a configuration, with the place where it is. */
+export interface Problem {
+  /** JSON pointer to the field, e.g. `/target_key/0`; empty for the whole. */
+  readonly pointer: string;
+  readonly message: string;
+}
+
+interface ErrorDetails {
+  readonly cause?: unknown;
+  readonly problems?: readonly Problem[];
+  /** Replaces the catalogue's hint where the situation allows a better one. */
+  readonly hint?: string;
+  /** Members added to the problem details of the API, e.g. the current status. */
+  readonly extra?: Readonly<Record<string, unknown>>;
+}
+
+/** The only error class that Vitrina throws on purpose. `message` is a whole sentence for a person. */
+export class VitrinaError extends Error {
+  readonly code: ErrorCode;
+  readonly problems: readonly Problem[];
+  readonly hint: string;
+  readonly extra: Readonly<Record<string, unknown>>;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.name = "VitrinaError";
+    this.code = code;
+    this.problems = details.problems ?? [];
+    this.hint = details.hint ?? ERROR_CATALOGUE[code].hint;
+    this.extra = details.extra ?? {};
+  }
+
+  get retry(): RetryClass {
+    return ERROR_CATALOGUE[this.code].retry;
+  }
+
+  get httpStatus(): number {
+    return ERROR_CATALOGUE[this.code].status;
+  }
+}
