@@ -21,7 +21,12 @@ if (major < 20 || (major === 20 && minor < 19)) {
 
 function hashOf(files) {
   const hash = createHash("sha256");
-  for (const file of files) hash.update(file).update("\0").update(readFileSync(inRoot(file))).update("\0");
+  for (const file of files)
+    hash
+      .update(file)
+      .update("\0")
+      .update(readFileSync(inRoot(file)))
+      .update("\0");
   return hash.digest("hex");
 }
 
@@ -35,13 +40,18 @@ function installDependencies() {
   if (readIfThere(stamp) === wanted) return;
   console.error("Installing dependencies (once) …");
   const npm = process.platform === "win32" ? "npm.cmd" : "npm";
-  const result = spawnSync(npm, ["ci", "--include=dev", "--include=optional", "--no-audit", "--no-fund", "--loglevel=error"], {
-    cwd: root,
-    stdio: ["ignore", 2, 2],
-    shell: process.platform === "win32",
-  });
+  const result = spawnSync(
+    npm,
+    ["ci", "--include=dev", "--include=optional", "--no-audit", "--no-fund", "--loglevel=error"],
+    {
+      cwd: root,
+      stdio: ["ignore", 2, 2],
+      shell: process.platform === "win32",
+    },
+  );
   if (result.error) fail(`npm could not be started (${result.error.message}). Is it on the PATH?`);
-  if (result.status !== 0) fail("the dependencies could not be installed; npm's message is above. Check the network and try again.");
+  if (result.status !== 0)
+    fail("the dependencies could not be installed; npm's message is above. Check the network and try again.");
   writeFileSync(stamp, wanted);
 }
 

@@ -143,7 +143,12 @@ export const ERROR_CATALOGUE = {
     "The database cannot be reached",
     "Check that PostgreSQL runs and that its address is right.",
   ),
-  DATABASE_BUSY: entry(503, "retry", "The database could not finish in time", "Try again; lower batch_size if it recurs."),
+  DATABASE_BUSY: entry(
+    503,
+    "retry",
+    "The database could not finish in time",
+    "Try again; lower batch_size if it recurs.",
+  ),
   BATCH_UNBALANCED: entry(
     500,
     "never",
@@ -163,7 +168,12 @@ export const ERROR_CATALOGUE = {
   RUNNER_STOPPED: entry(503, "never", "The runner was stopped", "Nothing to do: the next runner continues by itself."),
 
   // Starting
-  SETTINGS_INVALID: entry(500, "never", "The settings are not valid", "Correct the environment or .env; see .env.sample."),
+  SETTINGS_INVALID: entry(
+    500,
+    "never",
+    "The settings are not valid",
+    "Correct the environment or .env; see .env.sample.",
+  ),
   PORT_TAKEN: entry(500, "never", "The port is taken", "Stop the other program, or set API_PORT to a free port."),
   DATA_DIR_UNUSABLE: entry(
     500,
@@ -190,7 +200,12 @@ export const ERROR_CATALOGUE = {
     "An applied migration was changed",
     "Restore the file as it was, and put the change into a new migration.",
   ),
-  MIGRATION_FAILED: entry(500, "never", "A migration failed", "Nothing of it was kept. Correct the cause and try again."),
+  MIGRATION_FAILED: entry(
+    500,
+    "never",
+    "A migration failed",
+    "Nothing of it was kept. Correct the cause and try again.",
+  ),
   SCHEMA_TOO_NEW: entry(
     500,
     "never",

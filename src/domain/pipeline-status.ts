@@ -49,9 +49,13 @@ export function nextStatus(status: PipelineStatus, event: PipelineEvent): Pipeli
   return TRANSITIONS[event][status];
 }
 
-/** The statuses in which the event is allowed. */
-export function statusesAllowing(event: PipelineEvent): PipelineStatus[] {
-  return PIPELINE_STATUSES.filter((status) => TRANSITIONS[event][status] !== undefined);
+/** The allowed changes of an event as two parallel lists, the form in which SQL takes them. */
+export function transitionsOf(event: PipelineEvent): { from: PipelineStatus[]; to: PipelineStatus[] } {
+  const allowed = PIPELINE_STATUSES.flatMap((from) => {
+    const to = nextStatus(from, event);
+    return to === undefined ? [] : [{ from, to }];
+  });
+  return { from: allowed.map(({ from }) => from), to: allowed.map(({ to }) => to) };
 }
 
 /** True while a runner holds the pipeline by a lease. */

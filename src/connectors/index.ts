@@ -1,0 +1,28 @@
+import type { Target } from "../domain/target.ts";
+import { openPostgresSink, type PostgresSinkConfig } from "./postgres/sink.ts";
+import { openPostgresSource, type PostgresSourceConfig } from "./postgres/source.ts";
+import type { Sink } from "./sink.ts";
+import type { Source } from "./source.ts";
+
+/** What the connectors need to know; addresses come from the environment of the process. */
+export interface ConnectorsConfig {
+  readonly sources: ReadonlyMap<string, PostgresSourceConfig>;
+  readonly postgres: PostgresSinkConfig;
+}
+
+/** Every connector there is. A further sink is one folder and one line here. */
+export interface Connectors {
+  source(connection: string): Source | undefined;
+  sink(kind: Target["kind"]): Sink | undefined;
+}
+
+export function openConnectors(config: ConnectorsConfig): Connectors {
+  const sinks: Partial<Record<Target["kind"], Sink>> = { postgres: openPostgresSink(config.postgres) };
+  return {
+    source: (connection) => {
+      const found = config.sources.get(connection);
+      return found === undefined ? undefined : openPostgresSource(found);
+    },
+    sink: (kind) => sinks[kind],
+  };
+}

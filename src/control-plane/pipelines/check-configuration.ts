@@ -1,0 +1,45 @@
+import { type Problem, VitrinaError } from "../../domain/error-catalogue.ts";
+import type { PipelineConfig } from "../../domain/pipeline.ts";
+import { parseSchedule } from "../../domain/schedule.ts";
+import type { TargetAllowList } from "../../domain/target.ts";
+import { parseTaskPlan } from "../../domain/task-plan.ts";
+
+/** The rules that span several fields, or need the settings. All mistakes are reported at once. */
+export function checkConfiguration(config: PipelineConfig, targets: TargetAllowList): void {
+  const problems = [...planProblems(config, targets), ...scheduleProblems(config), ...incrementalProblems(config)];
+  if (problems.length === 0) return;
+  throw new VitrinaError(
+    "INVALID_REQUEST",
+    problems.map(({ pointer, message }) => `${pointer}: ${message}`).join(" "),
+    { problems },
+  );
+}
+
+function planProblems(config: PipelineConfig, targets: TargetAllowList): readonly Problem[] {
+  return problemsOf("/target_table", () => parseTaskPlan(config, targets));
+}
+
+function scheduleProblems({ schedule_interval }: PipelineConfig): readonly Problem[] {
+  if (schedule_interval === null) return [];
+  return problemsOf("/schedule_interval", () => parseSchedule(schedule_interval));
+}
+
+function incrementalProblems({ mode, incremental_key, incremental_id_key }: PipelineConfig): Problem[] {
+  if (mode === "incremental" && incremental_key === null) {
+    return [{ pointer: "/incremental_key", message: "An incremental pipeline needs an incremental_key." }];
+  }
+  if (incremental_id_key !== null && incremental_key === null) {
+    return [{ pointer: "/incremental_id_key", message: "It only makes sense beside an incremental_key." }];
+  }
+  return [];
+}
+
+function problemsOf(pointer: string, parse: () => unknown): readonly Problem[] {
+  try {
+    parse();
+    return [];
+  } catch (error) {
+    if (!(error instanceof VitrinaError)) throw error;
+    return error.problems.length > 0 ? error.problems : [{ pointer, message: error.message }];
+  }
+}

@@ -1,0 +1,36 @@
+/** A run is held by a lease that its runner renews; the times that follow from how long a lease lasts. */
+import { VitrinaError } from "./error-catalogue.ts";
+
+export interface LeaseTiming {
+  readonly durationMs: number;
+  /** A third of the lease: one lost heartbeat does not lose the run. */
+  readonly heartbeatMs: number;
+  /**
+   * The longest statement, and the longest pause within a transaction. Together they are shorter than the lease, so
+   * a frozen runner cannot hold the lock on its lease row beyond the lease.
+   */
+  readonly statementTimeoutMs: number;
+  readonly idleTimeoutMs: number;
+}
+
+/** Below this the timeouts would round towards 0, which PostgreSQL reads as "no timeout". */
+const MIN_LEASE_MS = 100;
+
+/** SPEC R4.7: after so many losses in a row without a committed batch the pipeline fails. */
+export const MAX_LOSSES = 3;
+
+export function leaseTiming(durationMs: number): LeaseTiming {
+  if (!Number.isFinite(durationMs) || durationMs < MIN_LEASE_MS) {
+    throw new VitrinaError("SETTINGS_INVALID", `A lease must last at least ${MIN_LEASE_MS} ms, not ${durationMs}.`);
+  }
+  return {
+    durationMs,
+    heartbeatMs: Math.floor(durationMs / 3),
+    statementTimeoutMs: Math.floor(durationMs * 0.6),
+    idleTimeoutMs: Math.floor(durationMs * 0.3),
+  };
+}
+
+export function shouldGiveUpAfterLosses(losses: number): boolean {
+  return losses >= MAX_LOSSES;
+}

@@ -1,0 +1,142 @@
+import { z } from "zod";
+import { isHeld, PIPELINE_STATUSES, type PipelineStatus } from "./pipeline-status.ts";
+
+/**
+ * A pipeline and its configuration. One schema serves the API, the YAML files and the meta-store; field names are the
+ * same everywhere (snake_case), so there is nothing to translate.
+ */
+
+export type PipelineId = string & { readonly __brand: "PipelineId" };
+export type RunId = string & { readonly __brand: "RunId" };
+
+export const PIPELINE_TYPES = ["SQL", "PYTHON", "TYPESCRIPT"] as const;
+export const PIPELINE_MODES = ["full", "incremental"] as const;
+export type PipelineMode = (typeof PIPELINE_MODES)[number];
+
+const UUID_SHAPE = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** Names appear in paths beside UUIDs, so the two must be tellable apart. */
+export function isPipelineId(text: string): text is PipelineId {
+  return UUID_SHAPE.test(text);
+}
+
+const name = z
+  .string()
+  .regex(
+    /^[A-Za-z][A-Za-z0-9_.-]{0,62}$/,
+    "A name starts with a letter and has up to 63 letters, digits, dots, dashes and underscores.",
+  )
+  .refine((text) => !isPipelineId(text), "A name must not look like an id.")
+  .describe("Unique name; usable instead of the id in every path.");
+
+const columnName = z
+  .string()
+  .min(1, "A column name is not empty.")
+  .refine((text) => Buffer.byteLength(text) <= 63, "A column name has at most 63 bytes.")
+  .refine((text) => !text.includes("\0"), "A column name has no NUL character.");
+
+const sqlText = z
+  .string()
+  .max(64 * 1024, "At most 64 KiB of SQL.")
+  .refine((text) => !text.includes("\0"), "SQL has no NUL character.");
+
+/** A task as it is configured; the contract between tasks is checked by `parseTaskPlan`. */
+export const taskSchema = z.strictObject({
+  order_index: z.int().describe("Position in the plan, from 1."),
+  task_type: z.string().max(32).describe("SQL for the first task, then TYPESCRIPT or PYTHON."),
+  body: sqlText.describe("The query, or the name of a registered task and its parameters as JSON."),
+  source_table: z.string().max(200).nullable().default(null),
+  target_table: z
+    .string()
+    .max(200)
+    .nullable()
+    .default(null)
+    .describe("Only the last task may override the pipeline's target."),
+});
+
+const fields = {
+  name,
+  description: z.string().max(2000).describe("What the pipeline is for."),
+  type: z.enum(PIPELINE_TYPES),
+  source_type: z.enum(["postgres"]),
+  source_connection: z
+    .string()
+    .regex(/^[a-z][a-z0-9_]{0,30}$/, "A connection name has lower-case letters, digits and underscores.")
+    .describe("Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL)."),
+  source_query: sqlText.describe("One SELECT. Ignored when the pipeline has tasks."),
+  target_table: z.string().min(1).max(200).describe("analytics.<table> or es:<index>."),
+  target_key: z
+    .array(columnName)
+    .max(32)
+    .refine((columns) => new Set(columns).size === columns.length, "A key names each column once.")
+    .describe("Key columns of the target; empty: the target's primary key."),
+  create_target: z.boolean().describe("Create the target from the query's column types when it is missing."),
+  mode: z.enum(PIPELINE_MODES),
+  incremental_key: columnName.nullable(),
+  incremental_id_key: columnName.nullable(),
+  batch_size: z.int().min(1).max(100_000).describe("Rows per batch."),
+  enabled: z.boolean(),
+  schedule_interval: z
+    .string()
+    .max(200)
+    .nullable()
+    .describe("An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null."),
+  tasks: z.array(taskSchema).max(32).describe("The task plan; empty: source_query alone."),
+};
+
+/** A whole configuration, with the defaults of the specification. */
+export const pipelineConfigSchema = z.strictObject({
+  ...fields,
+  description: fields.description.default(""),
+  type: fields.type.default("SQL"),
+  source_type: fields.source_type.default("postgres"),
+  source_connection: fields.source_connection.default("main"),
+  source_query: fields.source_query.default(""),
+  target_key: fields.target_key.default([]),
+  create_target: fields.create_target.default(false),
+  mode: fields.mode.default("full"),
+  incremental_key: fields.incremental_key.default(null),
+  incremental_id_key: fields.incremental_id_key.default(null),
+  batch_size: fields.batch_size.default(1000),
+  enabled: fields.enabled.default(true),
+  schedule_interval: fields.schedule_interval.default(null),
+  tasks: fields.tasks.default([]),
+});
+export type PipelineConfig = z.infer<typeof pipelineConfigSchema>;
+
+/** A configuration that may choose its own id, so that the same file gives the same ids everywhere. */
+export const newPipelineSchema = pipelineConfigSchema.extend({ id: z.guid().optional() });
+export type NewPipeline = z.infer<typeof newPipelineSchema>;
+
+/** A change: any of the fields, at least one. */
+export const pipelinePatchSchema = z
+  .strictObject(fields)
+  .partial()
+  .refine((patch) => Object.keys(patch).length > 0, "Name at least one field to change.");
+export type PipelinePatch = z.infer<typeof pipelinePatchSchema>;
+
+/** A pipeline as it stands in the meta-store. */
+export const pipelineSchema = pipelineConfigSchema.extend({
+  id: z.guid(),
+  status: z.enum(PIPELINE_STATUSES),
+  config_version: z.int(),
+  created_at: z.date(),
+  updated_at: z.date(),
+});
+export type Pipeline = Omit<z.infer<typeof pipelineSchema>, "id"> & { readonly id: PipelineId };
+
+const CHANGEABLE_WHILE_HELD: ReadonlySet<string> = new Set<keyof PipelineConfig>([
+  "batch_size",
+  "description",
+  "schedule_interval",
+  "enabled",
+]);
+
+/** The fields of a change that must wait until no runner holds the pipeline. */
+export function lockedFields(status: PipelineStatus, current: PipelineConfig, patch: PipelinePatch): string[] {
+  if (!isHeld(status)) return [];
+  return Object.entries(patch)
+    .filter(([field]) => !CHANGEABLE_WHILE_HELD.has(field))
+    .filter(([field, value]) => JSON.stringify(value) !== JSON.stringify(current[field as keyof PipelineConfig]))
+    .map(([field]) => field);
+}

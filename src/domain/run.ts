@@ -1,0 +1,53 @@
+import { z } from "zod";
+
+/** One attempt to execute a pipeline, and how its rows are counted. */
+
+export const RUN_STATUSES = ["RUNNING", "SUCCESS", "FAILED", "PAUSED"] as const;
+export type RunStatus = (typeof RUN_STATUSES)[number];
+
+export const RUN_TRIGGERS = ["api", "schedule", "recovery"] as const;
+export type RunTrigger = (typeof RUN_TRIGGERS)[number];
+
+const count = z.int().nonnegative();
+
+/** Every row that was read ends in exactly one of the other counts. Deletions are counted apart. */
+const countersShape = {
+  rows_read: count,
+  rows_written: count.describe("Inserted or changed in the target."),
+  rows_unchanged: count.describe("Already in the target as they are."),
+  rows_deduplicated: count.describe("Left out because a later row has the same key."),
+  rows_rejected: count.describe("Set aside because the target refused them."),
+  rows_dropped: count.describe("Left out by a transform."),
+};
+const countersSchema = z.object(countersShape);
+export type BatchCounters = z.infer<typeof countersSchema>;
+
+export const runSchema = z.object({
+  id: z.guid(),
+  pipeline_id: z.guid(),
+  attempt: z.int(),
+  status: z.enum(RUN_STATUSES),
+  trigger: z.enum(RUN_TRIGGERS),
+  config_version: z.int(),
+  runner_id: z.guid(),
+  started_at: z.date(),
+  finished_at: z.date().nullable(),
+  ...countersShape,
+  rows_deleted: count,
+  batches: count,
+  error_code: z.string().nullable(),
+  error: z.string().nullable(),
+});
+export type Run = z.infer<typeof runSchema>;
+
+export function isBalanced(counters: BatchCounters): boolean {
+  const { rows_read, rows_written, rows_unchanged, rows_deduplicated, rows_rejected, rows_dropped } = counters;
+  return rows_read === rows_written + rows_unchanged + rows_deduplicated + rows_rejected + rows_dropped;
+}
+
+const MAX_ERROR_LENGTH = 4000;
+
+/** Error texts are kept with the run, so they must not grow without limit. */
+export function shortenError(text: string): string {
+  return text.length <= MAX_ERROR_LENGTH ? text : `${text.slice(0, MAX_ERROR_LENGTH - 1)}…`;
+}

@@ -1,0 +1,154 @@
+/**
+ * What a run executes: one reader query, then code transforms, then one target (SPEC R2.3). A `source_query` alone
+ * becomes a plan of one step, so that there is a single execution path.
+ */
+import { type Problem, VitrinaError } from "./error-catalogue.ts";
+import { requireAllowedTarget, type Target, type TargetAllowList } from "./target.ts";
+
+export const TASK_TYPES = ["SQL", "TYPESCRIPT", "PYTHON"] as const;
+export type TaskType = (typeof TASK_TYPES)[number];
+type CodeLanguage = Exclude<TaskType, "SQL">;
+
+/** One row of `etl_pipeline_tasks`, as the meta-store or a request has it: nothing is checked yet. */
+export interface TaskDefinition {
+  readonly order_index: number;
+  readonly task_type: string;
+  readonly body: string;
+  readonly source_table?: string | null;
+  readonly target_table?: string | null;
+}
+
+export interface TaskPlanConfig {
+  readonly source_query?: string | null;
+  readonly target_table: string;
+  readonly tasks?: readonly TaskDefinition[];
+}
+
+interface Transform {
+  readonly language: CodeLanguage;
+  /** The name of a function registered in code; never code itself. */
+  readonly name: string;
+  /** Checked against the task's own parameter schema by its registry; `{}` when the body gives none. */
+  readonly params: unknown;
+}
+
+export interface TaskPlan {
+  readonly readerQuery: string;
+  readonly transforms: readonly Transform[];
+  readonly target: Target;
+}
+
+const TASK_NAME = /^[a-z][a-z0-9_]{0,62}$/;
+
+/** A task with the place where its author wrote it, since the plan sorts the tasks. */
+type Step = TaskDefinition & { readonly pointer: string };
+type Report = (pointer: string, message: string) => void;
+
+/** Throws TASK_PLAN_INVALID with every broken rule at once. */
+export function parseTaskPlan(config: TaskPlanConfig, allowList: TargetAllowList): TaskPlan {
+  const problems: Problem[] = [];
+  const report: Report = (pointer, message) => problems.push({ pointer, message });
+
+  const [reader = sourceQueryStep(config, report), ...followers] = orderTasks(config.tasks ?? [], report);
+  if (!isBlank(reader.task_type) && reader.task_type !== "SQL") {
+    report(`${reader.pointer}/task_type`, `The first task must be SQL, the reader, not ${quote(reader.task_type)}.`);
+  }
+  const transforms = followers.flatMap((step) => parseTransform(step, report));
+  const target = parsePlanTarget(config, [reader, ...followers], allowList, report);
+
+  if (target === undefined || problems.length > 0) {
+    throw new VitrinaError("TASK_PLAN_INVALID", problems.map(({ message }) => message).join(" "), { problems });
+  }
+  return { readerQuery: reader.body, transforms, target };
+}
+
+function sourceQueryStep({ source_query }: TaskPlanConfig, report: Report): Step {
+  const body = source_query ?? "";
+  if (isBlank(body)) report("/source_query", "The pipeline has neither a source_query nor tasks.");
+  return { order_index: 1, task_type: "SQL", body, pointer: "" };
+}
+
+/** Within 1…n and without a repeat means dense, too. */
+function orderTasks(tasks: readonly TaskDefinition[], report: Report): Step[] {
+  const seen = new Set<number>();
+  for (const [position, { order_index, task_type, body }] of tasks.entries()) {
+    const pointer = `/tasks/${position}`;
+    if (!Number.isInteger(order_index) || order_index < 1 || order_index > tasks.length) {
+      const rule = `The order_index of ${tasks.length} task(s) must run from 1 to ${tasks.length} without gaps`;
+      report(`${pointer}/order_index`, `${rule}; ${order_index} does not fit.`);
+    } else if (seen.has(order_index)) {
+      report(`${pointer}/order_index`, `The order_index ${order_index} is used more than once.`);
+    }
+    seen.add(order_index);
+    if (isBlank(task_type)) report(`${pointer}/task_type`, `Task ${order_index} has no task_type.`);
+    if (isBlank(body)) report(`${pointer}/body`, `Task ${order_index} has no body.`);
+  }
+  const steps = tasks.map((task, position) => ({ ...task, pointer: `/tasks/${position}` }));
+  return steps.sort((a, b) => a.order_index - b.order_index);
+}
+
+/** The transform, or nothing where a problem was reported. */
+function parseTransform(step: Step, report: Report): Transform[] {
+  const { task_type: language, order_index } = step;
+  if (isBlank(language)) return [];
+  if (!isCodeLanguage(language)) {
+    const rule = "every task after the first must be TYPESCRIPT or PYTHON";
+    report(`${step.pointer}/task_type`, `Task ${order_index} is ${quote(language)}, but ${rule}.`);
+    return [];
+  }
+  const call = parseCall(step, report);
+  return call === undefined ? [] : [{ language, ...call }];
+}
+
+function parseCall({ body, order_index, pointer }: Step, report: Report): Omit<Transform, "language"> | undefined {
+  const call = body.trim();
+  if (call === "") return undefined;
+  const name = call.replace(/\s.*$/s, "");
+  const json = call.slice(name.length);
+  if (!TASK_NAME.test(name)) {
+    const rule = "must name a registered task (lower-case letters, digits and _), then optional JSON parameters";
+    report(`${pointer}/body`, `The body of task ${order_index} ${rule}; it begins with ${quote(name)}.`);
+    return undefined;
+  }
+  try {
+    return { name, params: json === "" ? {} : JSON.parse(json) };
+  } catch {
+    report(`${pointer}/body`, `The parameters of task ${order_index} are not valid JSON.`);
+    return undefined;
+  }
+}
+
+function parsePlanTarget(
+  config: TaskPlanConfig,
+  steps: readonly Step[],
+  allowList: TargetAllowList,
+  report: Report,
+): Target | undefined {
+  const overrides = steps.flatMap(({ target_table, order_index, pointer }, position) => {
+    if (target_table === undefined || target_table === null) return [];
+    if (position === steps.length - 1) return [{ text: target_table, pointer: `${pointer}/target_table` }];
+    report(`${pointer}/target_table`, `Task ${order_index} has a target_table, but only the last task may have one.`);
+    return [];
+  });
+  const [final = { text: config.target_table, pointer: "/target_table" }] = overrides;
+  try {
+    return requireAllowedTarget(final.text, allowList);
+  } catch (error) {
+    if (!(error instanceof VitrinaError)) throw error;
+    report(final.pointer, error.message);
+    return undefined;
+  }
+}
+
+function isCodeLanguage(taskType: string): taskType is CodeLanguage {
+  return taskType !== "SQL" && (TASK_TYPES as readonly string[]).includes(taskType);
+}
+
+function isBlank(text: string): boolean {
+  return text.trim() === "";
+}
+
+/** Text of a stranger in a sentence of ours: escaped, and not longer than anybody wants to read. */
+function quote(text: string): string {
+  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+}

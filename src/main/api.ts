@@ -1,0 +1,52 @@
+import { createServer } from "node:net";
+import { buildServer } from "../control-plane/server.ts";
+import { VitrinaError } from "../domain/error-catalogue.ts";
+import type { Log } from "../observability/log.ts";
+import type { DatabaseUrls, Settings } from "../settings/settings.ts";
+import { openStore } from "./database.ts";
+import { VERSION } from "./version.ts";
+
+const CONNECTIONS = 10;
+
+export interface RunningPart {
+  stop(): Promise<void>;
+}
+
+export async function startApi(
+  settings: Settings,
+  urls: DatabaseUrls,
+  log: Log,
+): Promise<RunningPart & { url: string }> {
+  const store = openStore(urls, "api", CONNECTIONS);
+  const server = await buildServer({ store, targets: settings.targets, log, version: VERSION });
+  const stop = async (): Promise<void> => {
+    await server.close();
+    await store.close();
+  };
+  try {
+    await store.checkReady();
+    const url = await server.listen({ host: settings.api.host, port: settings.api.port });
+    log.info({ url }, "api started");
+    return { url, stop };
+  } catch (error) {
+    await stop();
+    throw isPortTaken(error) ? portTaken(settings.api) : error;
+  }
+}
+
+/** Asked before anything is started, so that a taken port is told at once. */
+export async function requireFreePort({ host, port }: Settings["api"]): Promise<void> {
+  const probe = createServer();
+  await new Promise<void>((resolve, reject) => {
+    probe.once("error", (error) => reject(isPortTaken(error) ? portTaken({ host, port }) : error));
+    probe.listen(port, host, () => probe.close(() => resolve()));
+  });
+}
+
+function isPortTaken(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === "EADDRINUSE";
+}
+
+function portTaken({ host, port }: Settings["api"]): VitrinaError {
+  return new VitrinaError("PORT_TAKEN", `Another program listens on ${host}:${port}.`);
+}

@@ -1,0 +1,80 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Pipeline } from "../domain/pipeline.ts";
+import type { Run } from "../domain/run.ts";
+import type { MetaStore } from "../meta-store/meta-store.ts";
+
+const LOOK_EVERY_MS = 100;
+const MOST_PIPELINES = 200;
+
+type Say = (text: string) => void;
+
+/** Runs every pipeline that never ran, shows how far they are, and ends with a table of what was built. */
+export async function runOnce(store: MetaStore, interrupted: () => boolean, say: Say): Promise<Pipeline[]> {
+  const { items } = await store.listPipelines({ limit: MOST_PIPELINES });
+  const waiting = await neverRun(store, items);
+  if (waiting.length > 0) say(`Running ${waiting.length} pipelines for the first time …`);
+  for (const { id } of waiting) await store.requestRun(id, "api");
+  const runs = await Promise.all(waiting.map((pipeline) => followRun(store, pipeline, interrupted, say)));
+  const rows = waiting.flatMap((pipeline, index) => tableRow(pipeline, runs[index]));
+  if (rows.length > 0) say(`\n${formatTable(["mart", "status", "rows read", "rows written", "seconds"], rows)}`);
+  return items;
+}
+
+async function neverRun(store: MetaStore, pipelines: readonly Pipeline[]): Promise<Pipeline[]> {
+  const lastRuns = await Promise.all(pipelines.map(({ id }) => store.listRuns(id, { limit: 1 })));
+  return pipelines.filter(
+    ({ enabled, status }, index) => enabled && status === "IDLE" && lastRuns[index]?.items.length === 0,
+  );
+}
+
+async function followRun(
+  store: MetaStore,
+  pipeline: Pipeline,
+  interrupted: () => boolean,
+  say: Say,
+): Promise<Run | undefined> {
+  let shownBatches = 0;
+  while (!interrupted()) {
+    const [run] = (await store.listRuns(pipeline.id, { limit: 1 })).items;
+    if (run !== undefined && run.batches > shownBatches) {
+      shownBatches = run.batches;
+      say(`  ${pipeline.name}: ${run.rows_read.toLocaleString("en")} rows`);
+    }
+    if (run !== undefined && run.status !== "RUNNING") {
+      if (run.error !== null) say(`  ${pipeline.name} failed: ${run.error}`);
+      return run;
+    }
+    await delay(LOOK_EVERY_MS);
+  }
+  return undefined;
+}
+
+function tableRow(pipeline: Pipeline, run: Run | undefined): string[][] {
+  if (run === undefined) return [];
+  const seconds = ((run.finished_at ?? run.started_at).getTime() - run.started_at.getTime()) / 1000;
+  return [
+    [
+      pipeline.target_table,
+      run.status,
+      run.rows_read.toLocaleString("en"),
+      run.rows_written.toLocaleString("en"),
+      seconds.toFixed(2),
+    ],
+  ];
+}
+
+function formatTable(header: readonly string[], rows: readonly string[][]): string {
+  const all = [header, ...rows];
+  const widths = header.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  const alignRight = (column: number): boolean => column >= 2;
+  return all
+    .map((row) =>
+      row
+        .map((cell, column) =>
+          alignRight(column) ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0),
+        )
+        .join("  "),
+    )
+    .map((line) => `  ${line}`)
+    .join("\n");
+}

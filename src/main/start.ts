@@ -1,0 +1,104 @@
+import { rename } from "node:fs/promises";
+import { join, relative } from "node:path";
+import { lockDataDir } from "../embedded-postgres/data-dir-lock.ts";
+import { startEmbeddedPostgres } from "../embedded-postgres/start-embedded-postgres.ts";
+import type { MetaStore } from "../meta-store/meta-store.ts";
+import { createLog } from "../observability/log.ts";
+import type { Settings } from "../settings/settings.ts";
+import { requireFreePort, startApi } from "./api.ts";
+import { openStore, prepareDatabase } from "./database.ts";
+import { loadDemo } from "./demo.ts";
+import { runOnce } from "./run-once.ts";
+import { startRunner } from "./runner.ts";
+import { untilStopped } from "./until-stopped.ts";
+
+/** Everything on one machine: what `npm start` does. Ends when a signal asks for it, and leaves nothing running. */
+export async function startAll(settings: Settings): Promise<void> {
+  const stops: (() => Promise<void>)[] = [];
+  const stopping = untilStopped();
+  let interrupted = false;
+  void stopping.then(() => {
+    interrupted = true;
+  });
+  try {
+    await bringUp(settings, stops, () => interrupted);
+    await stopping;
+    console.log("\nStopping …");
+  } finally {
+    // In the opposite order: the database goes last.
+    for (const stop of stops.reverse()) await stop();
+  }
+}
+
+async function bringUp(settings: Settings, stops: (() => Promise<void>)[], interrupted: () => boolean): Promise<void> {
+  await requireFreePort(settings.api);
+  const lock = await lockDataDir(settings.dataDir);
+  stops.push(() => lock.release());
+  const log = createLog({ level: settings.logLevel, file: await freshLogFile(settings.dataDir) });
+
+  const adminUrl = settings.databaseUrl ?? (await startDatabase(settings, stops));
+  const { urls, applied } = await prepareDatabase(settings, adminUrl);
+  if (applied.length > 0) say(`Schema created: ${applied.length} migrations.`);
+  const store = openStore(urls, "start", 2);
+  stops.push(() => store.close());
+  await announceDemo(settings, adminUrl, store);
+
+  const api = await startApi(settings, urls, log);
+  stops.push(() => api.stop());
+  const runner = await startRunner(settings, urls, log);
+  stops.push(() => runner.stop());
+  const pipelines = await runOnce(store, interrupted, say);
+  if (!interrupted()) sayWhatNext(settings, api.url, pipelines[0]?.name ?? "NAME");
+}
+
+async function startDatabase(settings: Settings, stops: (() => Promise<void>)[]): Promise<string> {
+  say("Starting PostgreSQL …");
+  const postgres = await startEmbeddedPostgres({ dataDir: settings.dataDir });
+  stops.push(() => postgres.stop());
+  say(`PostgreSQL is ready on port ${postgres.port}; its data is in ${shortPath(settings.dataDir)}.`);
+  return postgres.url;
+}
+
+async function announceDemo(settings: Settings, adminUrl: string, store: MetaStore): Promise<void> {
+  switch (await loadDemo(settings, adminUrl, store)) {
+    case "loaded":
+      return say("Cinema demo loaded: schemas content and ugc.");
+    case "skipped":
+      return say("The database has schemas content or ugc of its own: the demo was not loaded.");
+    case "present":
+      return;
+  }
+}
+
+/** The log of the start before is kept once, for whoever looks into a crash. */
+async function freshLogFile(dataDir: string): Promise<string> {
+  const file = join(dataDir, "vitrina.log");
+  await rename(file, `${file}.1`).catch(() => undefined);
+  return file;
+}
+
+function sayWhatNext(settings: Settings, url: string, pipeline: string): void {
+  say(`
+Vitrina is ready. Without a login it listens on this machine only.
+
+  API        ${url}/api/v1/pipelines
+  API docs   ${url}/docs
+  Database   psql "$(npx vitrina db-url)"
+  Log        ${shortPath(join(settings.dataDir, "vitrina.log"))}
+
+Try, in another terminal:
+  curl ${url}/api/v1/pipelines
+  curl -X POST ${url}/api/v1/pipelines/${pipeline}/run
+  curl ${url}/api/v1/pipelines/${pipeline}/runs
+
+Add a mart of your own: see "Add a mart" in README.md. Stop with Ctrl-C.`);
+}
+
+function shortPath(path: string): string {
+  const short = relative(process.cwd(), path);
+  return short.startsWith("..") ? path : short;
+}
+
+function say(text: string): void {
+  console.log(text);
+}

@@ -1,0 +1,131 @@
+import type { Checkpoint, ScanPosition } from "../domain/checkpoint.ts";
+import type { ErrorCode } from "../domain/error-catalogue.ts";
+import type { NewPipeline, Pipeline, PipelineId, PipelinePatch, RunId } from "../domain/pipeline.ts";
+import type { PipelineStatus } from "../domain/pipeline-status.ts";
+import type { BatchCounters, Run, RunTrigger } from "../domain/run.ts";
+import type { SqlSession } from "../domain/sql-session.ts";
+
+/**
+ * The meta-store: pipelines, their state and their runs. The API and the runners meet only here.
+ *
+ * Contract. Every method is one transaction. A change of status is a compare-and-set against the status machine; what
+ * a runner changes is also bound to its claim (owner and epoch), so a runner that lost its lease changes nothing and
+ * gets LEASE_LOST. Time is the server's, never the caller's.
+ */
+export interface MetaStore {
+  // Configuration
+  listPipelines(page: PageRequest): Promise<Page<Pipeline>>;
+  /** By id or by name. */
+  getPipeline(idOrName: string): Promise<Pipeline>;
+  createPipeline(pipeline: NewPipeline, author: string): Promise<Pipeline>;
+  /** Refuses fields that are locked while a runner holds the pipeline. Keeps the new configuration as a version. */
+  updatePipeline(
+    id: PipelineId,
+    patch: PipelinePatch,
+    author: string,
+    check?: (merged: Pipeline) => void,
+  ): Promise<Pipeline>;
+  /** Refused while a runner holds the pipeline. The target keeps its data. */
+  deletePipeline(id: PipelineId): Promise<void>;
+
+  // Requests
+  requestRun(id: PipelineId, trigger: RunTrigger): Promise<Pipeline>;
+  requestPause(id: PipelineId): Promise<Pipeline>;
+
+  // What happened
+  getState(id: PipelineId): Promise<PipelineState>;
+  listRuns(id: PipelineId, page: PageRequest): Promise<Page<Run>>;
+  getRun(id: PipelineId, runId: string): Promise<Run>;
+
+  // Runners
+  registerRunner(runner: RunnerInfo): Promise<void>;
+  markRunnerSeen(runnerId: string): Promise<void>;
+  markRunnerStopped(runnerId: string): Promise<void>;
+
+  /** Takes the longest waiting pipeline for this runner and opens its run, or returns `undefined`. */
+  claimNext(runnerId: string, leaseMs: number): Promise<Claim | undefined>;
+  /** Extends the lease and brings the status back; `undefined` means the lease is lost: stop writing. */
+  extendLease(claim: Claim, leaseMs: number): Promise<PipelineStatus | undefined>;
+  /** What a run must commit together with each batch. */
+  batchCommit(claim: Claim): BatchCommit;
+  /** Ends the run and gives the pipeline up. Returns the pipeline's status afterwards. */
+  finishRun(claim: Claim, outcome: RunOutcome): Promise<PipelineStatus>;
+  /** Takes pipelines back whose lease ran out. */
+  rescueExpired(): Promise<RescuedPipeline[]>;
+
+  /** Calls back when a pipeline asks for attention. Survives lost connections; may miss calls meanwhile. */
+  onWork(wake: () => void): Promise<{ close(): Promise<void> }>;
+  /** Throws when the database cannot be reached or its schema does not fit. */
+  checkReady(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface PageRequest {
+  readonly limit: number;
+  /** The `next` of the page before. */
+  readonly after?: string | undefined;
+}
+
+export interface Page<T> {
+  readonly items: T[];
+  readonly next: string | null;
+}
+
+export interface PipelineState extends Checkpoint {
+  readonly lastProcessedValue: string | null;
+  readonly lastProcessedId: string | null;
+  readonly updatedAt: Date | null;
+}
+
+export interface RunnerInfo {
+  readonly id: string;
+  readonly hostname: string;
+  readonly pid: number;
+  readonly version: string;
+}
+
+/** A pipeline in the hands of one runner. */
+export interface Claim {
+  readonly pipeline: Pipeline;
+  readonly runId: RunId;
+  readonly trigger: RunTrigger;
+  readonly runnerId: string;
+  readonly epoch: number;
+  readonly checkpoint: Checkpoint;
+}
+
+export interface BatchProgress {
+  readonly position: ScanPosition;
+  readonly fingerprint: string;
+  readonly counters: BatchCounters;
+  /** The batch number this commit builds on. */
+  readonly expectedBatchNo: number;
+}
+
+/** What the fence read while it held the lease: requests reach the runner with each commit. */
+export interface LeaseView {
+  readonly status: PipelineStatus;
+  readonly batchSize: number;
+}
+
+export interface BatchCommit {
+  /**
+   * Inside the transaction that wrote the batch: locks the lease (throws LEASE_LOST when it is gone), moves the
+   * checkpoint by exactly one batch, and adds the counters to the run.
+   */
+  recordIn(transaction: SqlSession, progress: BatchProgress): Promise<LeaseView>;
+}
+
+export type RunOutcome =
+  | { readonly kind: "succeeded" }
+  | { readonly kind: "paused" }
+  /** The runner stops; another one continues. */
+  | { readonly kind: "handed_back" }
+  | { readonly kind: "failed"; readonly code: ErrorCode; readonly error: string };
+
+export interface RescuedPipeline {
+  readonly id: PipelineId;
+  readonly name: string;
+  readonly runId: RunId | null;
+  readonly status: PipelineStatus;
+}

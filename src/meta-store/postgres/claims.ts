@@ -1,0 +1,155 @@
+import { VitrinaError } from "../../domain/error-catalogue.ts";
+import { MAX_LOSSES } from "../../domain/lease.ts";
+import type { RunId } from "../../domain/pipeline.ts";
+import { type PipelineEvent, type PipelineStatus, transitionsOf } from "../../domain/pipeline-status.ts";
+import { type RunStatus, type RunTrigger, shortenError } from "../../domain/run.ts";
+import { inTransaction, type Pool } from "../../postgres/connection.ts";
+import type { Claim, RescuedPipeline, RunOutcome } from "../meta-store.ts";
+import { PIPELINE_COLUMNS, pipelineFromRow } from "./pipeline-row.ts";
+
+/** One statement: take the longest waiting pipeline, raise its epoch, open its run, and read its checkpoint. */
+const CLAIM = `
+  WITH candidate AS (
+    SELECT id FROM etl.etl_pipelines
+     WHERE enabled AND status = 'RUN_REQUESTED'
+     ORDER BY run_requested_at, id
+     LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+  ), p AS (
+    UPDATE etl.etl_pipelines AS taken
+       SET status = 'RUNNING', lease_owner = $1, lease_epoch = taken.lease_epoch + 1,
+           lease_expires_at = clock_timestamp() + make_interval(secs => $2::float8 / 1000)
+      FROM candidate WHERE taken.id = candidate.id
+    RETURNING taken.*
+  ), run AS (
+    INSERT INTO etl.etl_runs (pipeline_id, attempt, status, trigger, config_version, runner_id, lease_epoch)
+    SELECT id, 1, 'RUNNING', run_trigger, config_version, lease_owner, lease_epoch FROM p
+    RETURNING id, trigger
+  ), state AS (
+    INSERT INTO etl.etl_state (pipeline_id) SELECT id FROM p ON CONFLICT (pipeline_id) DO NOTHING
+  )
+  SELECT ${PIPELINE_COLUMNS}, p.lease_epoch, run.id AS run_id, run.trigger,
+         s.scan_position, coalesce(s.batch_no, 0) AS batch_no, s.fingerprint
+    FROM p CROSS JOIN run LEFT JOIN etl.etl_state s ON s.pipeline_id = p.id`;
+
+export async function claimNext(pool: Pool, runnerId: string, leaseMs: number): Promise<Claim | undefined> {
+  const { rows } = await pool.query(CLAIM, [runnerId, leaseMs]);
+  const [row] = rows;
+  if (row === undefined) return undefined;
+  return {
+    pipeline: pipelineFromRow(row),
+    runId: row.run_id as RunId,
+    trigger: row.trigger as RunTrigger,
+    runnerId,
+    epoch: row.lease_epoch as number,
+    checkpoint: { scanPosition: row.scan_position, batchNo: row.batch_no, fingerprint: row.fingerprint },
+  };
+}
+
+export async function extendLease(pool: Pool, claim: Claim, leaseMs: number): Promise<PipelineStatus | undefined> {
+  const { rows } = await pool.query(
+    `UPDATE etl.etl_pipelines
+        SET lease_expires_at = clock_timestamp() + make_interval(secs => $4::float8 / 1000)
+      WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3
+      RETURNING status`,
+    [claim.pipeline.id, claim.runnerId, claim.epoch, leaseMs],
+  );
+  return rows[0]?.status as PipelineStatus | undefined;
+}
+
+const EVENTS_OF_OUTCOME: Record<RunOutcome["kind"], readonly PipelineEvent[]> = {
+  // A pause asked for after the last batch is still a pause: the next run finds nothing left and succeeds.
+  succeeded: ["succeed", "pause"],
+  paused: ["pause"],
+  handed_back: ["hand_back"],
+  failed: ["fail"],
+};
+
+export async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): Promise<PipelineStatus> {
+  return inTransaction(pool, async (client) => {
+    const transitions = EVENTS_OF_OUTCOME[outcome.kind].map(transitionsOf);
+    const released = await client.query(
+      `UPDATE etl.etl_pipelines p
+          SET status = t.to_status, lease_owner = NULL, lease_expires_at = NULL,
+              run_requested_at = CASE WHEN t.to_status = 'RUN_REQUESTED' THEN clock_timestamp() END,
+              run_trigger = CASE WHEN t.to_status = 'RUN_REQUESTED' THEN 'recovery' END
+         FROM unnest($4::text[], $5::text[]) AS t (from_status, to_status)
+        WHERE p.id = $1 AND p.lease_owner = $2 AND p.lease_epoch = $3 AND p.status = t.from_status
+        RETURNING p.status`,
+      [
+        claim.pipeline.id,
+        claim.runnerId,
+        claim.epoch,
+        transitions.flatMap(({ from }) => from),
+        transitions.flatMap(({ to }) => to),
+      ],
+    );
+    const status = released.rows[0]?.status as PipelineStatus | undefined;
+    if (status === undefined) throw leaseLost(claim);
+    const failure = outcome.kind === "failed" ? outcome : undefined;
+    const ended = await client.query(
+      `UPDATE etl.etl_runs SET status = $2, finished_at = clock_timestamp(), error_code = $3, error = $4
+        WHERE id = $1 AND status = 'RUNNING'`,
+      [claim.runId, runStatusAfter(status), failure?.code ?? null, failure ? shortenError(failure.error) : null],
+    );
+    if (ended.rowCount !== 1) throw leaseLost(claim);
+    if (status === "IDLE") {
+      await client.query(
+        `UPDATE etl.etl_state SET scan_position = NULL, fingerprint = NULL, updated_at = clock_timestamp()
+          WHERE pipeline_id = $1`,
+        [claim.pipeline.id],
+      );
+    }
+    return status;
+  });
+}
+
+function runStatusAfter(status: PipelineStatus): RunStatus {
+  if (status === "IDLE") return "SUCCESS";
+  return status === "FAILED" ? "FAILED" : "PAUSED";
+}
+
+/**
+ * The run of a lost runner is FAILED; its pipeline goes on by itself, unless the last runs were all lost before they
+ * committed a single batch: then something in the pipeline kills the runners, and a person must look.
+ */
+const RESCUE = `
+  WITH expired AS (
+    SELECT id FROM etl.etl_pipelines
+     WHERE status IN ('RUNNING', 'PAUSE_REQUESTED') AND lease_expires_at < clock_timestamp()
+     FOR NO KEY UPDATE SKIP LOCKED
+  ), lost AS (
+    UPDATE etl.etl_runs r
+       SET status = 'FAILED', finished_at = clock_timestamp(), error_code = 'RUNNER_LOST',
+           error = 'The runner disappeared: its lease ran out without a sign of life.'
+      FROM expired WHERE r.pipeline_id = expired.id AND r.status = 'RUNNING'
+    RETURNING r.id, r.pipeline_id, r.batches
+  ), judged AS (
+    SELECT e.id, l.id AS run_id,
+           l.batches = 0 AND (
+             SELECT count(*) FILTER (WHERE recent.error_code = 'RUNNER_LOST' AND recent.batches = 0)
+               FROM (SELECT r.error_code, r.batches FROM etl.etl_runs r
+                      WHERE r.pipeline_id = e.id AND r.id <> l.id
+                      ORDER BY r.started_at DESC LIMIT $3 - 1) recent) = $3 - 1 AS hopeless
+      FROM expired e LEFT JOIN lost l ON l.pipeline_id = e.id
+  )
+  UPDATE etl.etl_pipelines p
+     SET status = CASE WHEN judged.hopeless THEN 'FAILED' ELSE t.to_status END,
+         lease_owner = NULL, lease_expires_at = NULL,
+         run_requested_at = CASE WHEN t.to_status = 'RUN_REQUESTED' THEN clock_timestamp() END,
+         run_trigger = CASE WHEN t.to_status = 'RUN_REQUESTED' THEN 'recovery' END
+    FROM judged, unnest($1::text[], $2::text[]) AS t (from_status, to_status)
+   WHERE p.id = judged.id AND p.status = t.from_status
+  RETURNING p.id, p.name, p.status, judged.run_id`;
+
+export async function rescueExpired(pool: Pool): Promise<RescuedPipeline[]> {
+  const { from, to } = transitionsOf("hand_back");
+  const { rows } = await pool.query(RESCUE, [from, to, MAX_LOSSES]);
+  return rows.map((row) => ({ id: row.id, name: row.name, status: row.status, runId: row.run_id }));
+}
+
+export function leaseLost(claim: Claim): VitrinaError {
+  return new VitrinaError(
+    "LEASE_LOST",
+    `The lease of ${claim.pipeline.name} (epoch ${claim.epoch}) is gone; nothing more is written under it.`,
+  );
+}

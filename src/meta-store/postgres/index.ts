@@ -1,0 +1,57 @@
+import { type ConnectionOptions, createPool } from "../../postgres/connection.ts";
+import { databaseError } from "../../postgres/errors.ts";
+import type { MetaStore } from "../meta-store.ts";
+import { requireCurrentSchema } from "../migrate.ts";
+import { batchCommit, getState } from "./checkpoints.ts";
+import { claimNext, extendLease, finishRun, rescueExpired } from "./claims.ts";
+import {
+  createPipeline,
+  deletePipeline,
+  getPipeline,
+  listPipelines,
+  requestPause,
+  requestRun,
+  updatePipeline,
+} from "./pipelines.ts";
+import { markRunnerSeen, markRunnerStopped, registerRunner } from "./runners.ts";
+import { getRun, listRuns } from "./runs.ts";
+import { listenForWork } from "./wake.ts";
+
+interface MetaStoreOptions extends ConnectionOptions {
+  readonly maxConnections: number;
+}
+
+/** A statement of the meta-store is short; one that is not is stuck behind a lock, and an answer is due. */
+const SESSION = { statement_timeout: "15s", lock_timeout: "10s", idle_in_transaction_session_timeout: "15s" };
+
+export function openMetaStore(options: MetaStoreOptions): MetaStore {
+  const connection = { ...options, settings: { ...SESSION, ...options.settings } };
+  const pool = createPool({ ...connection, max: options.maxConnections });
+  const asking = <T>(what: string, answer: Promise<T>): Promise<T> =>
+    answer.catch((error: unknown) => Promise.reject(databaseError(error, what)));
+
+  return {
+    listPipelines: (page) => asking("list the pipelines", listPipelines(pool, page)),
+    getPipeline: (idOrName) => asking("read the pipeline", getPipeline(pool, idOrName)),
+    createPipeline: (pipeline, author) => asking("create the pipeline", createPipeline(pool, pipeline, author)),
+    updatePipeline: (id, patch, author, check) =>
+      asking("change the pipeline", updatePipeline(pool, id, patch, author, check)),
+    deletePipeline: (id) => asking("delete the pipeline", deletePipeline(pool, id)),
+    requestRun: (id, trigger) => asking("request the run", requestRun(pool, id, trigger)),
+    requestPause: (id) => asking("request the pause", requestPause(pool, id)),
+    getState: (id) => asking("read the state", getState(pool, id)),
+    listRuns: (id, page) => asking("list the runs", listRuns(pool, id, page)),
+    getRun: (id, runId) => asking("read the run", getRun(pool, id, runId)),
+    registerRunner: (runner) => asking("register the runner", registerRunner(pool, runner)),
+    markRunnerSeen: (runnerId) => asking("report the runner alive", markRunnerSeen(pool, runnerId)),
+    markRunnerStopped: (runnerId) => asking("report the runner stopped", markRunnerStopped(pool, runnerId)),
+    claimNext: (runnerId, leaseMs) => asking("claim a pipeline", claimNext(pool, runnerId, leaseMs)),
+    extendLease: (claim, leaseMs) => asking("extend the lease", extendLease(pool, claim, leaseMs)),
+    batchCommit,
+    finishRun: (claim, outcome) => asking("finish the run", finishRun(pool, claim, outcome)),
+    rescueExpired: () => asking("rescue lost pipelines", rescueExpired(pool)),
+    onWork: (wake) => asking("listen for work", listenForWork(connection, wake)),
+    checkReady: () => asking("check the meta-store", requireCurrentSchema(pool)),
+    close: () => pool.end(),
+  };
+}

@@ -1,0 +1,27 @@
+import type { Pipeline, PipelineConfig } from "../../domain/pipeline.ts";
+import { pipelineConfigSchema } from "../../domain/pipeline.ts";
+
+/** The columns of a pipeline with its tasks, for a query where `p` is the row of etl.etl_pipelines. */
+export const PIPELINE_COLUMNS = `
+  p.id, p.name, p.description, p.type, p.source_type, p.source_connection, p.source_query, p.target_table,
+  p.target_key, p.create_target, p.mode, p.incremental_key, p.incremental_id_key, p.batch_size, p.enabled,
+  p.schedule_interval, p.status, p.config_version, p.created_at, p.updated_at,
+  coalesce((
+    SELECT jsonb_agg(jsonb_build_object('order_index', t.order_index, 'task_type', t.task_type, 'body', t.body,
+                                        'source_table', t.source_table, 'target_table', t.target_table)
+                     ORDER BY t.order_index)
+      FROM etl.etl_pipeline_tasks t WHERE t.pipeline_id = p.id), '[]') AS tasks`;
+
+/** A row selected with PIPELINE_COLUMNS, possibly with more columns beside them, as a pipeline. */
+export function pipelineFromRow(row: Record<string, unknown>): Pipeline {
+  const { id, status, config_version, created_at, updated_at } = row as unknown as Pipeline;
+  return { ...configOf(row), id, status, config_version, created_at, updated_at };
+}
+
+const CONFIG_FIELDS = Object.keys(pipelineConfigSchema.shape) as (keyof PipelineConfig)[];
+
+/** Only the configuration: what a version keeps and what a change is compared with. */
+export function configOf(source: object): PipelineConfig {
+  const values = source as Record<string, unknown>;
+  return Object.fromEntries(CONFIG_FIELDS.map((field) => [field, values[field]])) as PipelineConfig;
+}

@@ -1,0 +1,231 @@
+import type pg from "pg";
+import { VitrinaError } from "../../domain/error-catalogue.ts";
+import {
+  isPipelineId,
+  lockedFields,
+  type NewPipeline,
+  type Pipeline,
+  type PipelineConfig,
+  type PipelineId,
+  type PipelinePatch,
+} from "../../domain/pipeline.ts";
+import { isHeld, type PipelineEvent, transitionsOf } from "../../domain/pipeline-status.ts";
+import type { RunTrigger } from "../../domain/run.ts";
+import { inTransaction, type Pool } from "../../postgres/connection.ts";
+import { sqlState } from "../../postgres/errors.ts";
+import type { Page, PageRequest } from "../meta-store.ts";
+import { configOf, PIPELINE_COLUMNS, pipelineFromRow } from "./pipeline-row.ts";
+
+const UNIQUE_VIOLATION = "23505";
+
+export async function listPipelines(pool: Pool, page: PageRequest): Promise<Page<Pipeline>> {
+  const { rows } = await pool.query(
+    `SELECT ${PIPELINE_COLUMNS} FROM etl.etl_pipelines p
+      WHERE $1::text IS NULL OR p.name COLLATE "C" > $1 COLLATE "C"
+      ORDER BY p.name COLLATE "C" LIMIT $2`,
+    [page.after ?? null, page.limit + 1],
+  );
+  const items = rows.slice(0, page.limit).map(pipelineFromRow);
+  return { items, next: rows.length > page.limit ? (items.at(-1)?.name ?? null) : null };
+}
+
+export async function getPipeline(pool: Pool, idOrName: string): Promise<Pipeline> {
+  const column = isPipelineId(idOrName) ? "id" : "name";
+  const { rows } = await pool.query(`SELECT ${PIPELINE_COLUMNS} FROM etl.etl_pipelines p WHERE p.${column} = $1`, [
+    idOrName,
+  ]);
+  const [row] = rows;
+  if (row === undefined) throw pipelineNotFound(idOrName);
+  return pipelineFromRow(row);
+}
+
+export async function createPipeline(pool: Pool, pipeline: NewPipeline, author: string): Promise<Pipeline> {
+  const { id, ...config } = pipeline;
+  try {
+    return await inTransaction(pool, async (client) => {
+      const { rows } = await client.query(
+        `INSERT INTO etl.etl_pipelines (id, name, description, type, source_type, source_connection, source_query,
+           target_table, target_key, create_target, mode, incremental_key, incremental_id_key, batch_size, enabled,
+           schedule_interval)
+         VALUES (coalesce($1::uuid, gen_random_uuid()), $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+         RETURNING id`,
+        [id ?? null, ...columnValues(config)],
+      );
+      const pipelineId = rows[0].id as PipelineId;
+      await replaceTasks(client, pipelineId, config);
+      await keepVersion(client, pipelineId, 1, config, author);
+      return lockPipeline(client, pipelineId);
+    });
+  } catch (error) {
+    if (sqlState(error) === UNIQUE_VIOLATION) throw takenError(error, pipeline);
+    throw error;
+  }
+}
+
+/** `check` sees the whole pipeline as it would become, and refuses it by throwing. */
+export async function updatePipeline(
+  pool: Pool,
+  id: PipelineId,
+  patch: PipelinePatch,
+  author: string,
+  check: (merged: Pipeline) => void = () => undefined,
+): Promise<Pipeline> {
+  try {
+    return await inTransaction(pool, async (client) => {
+      const current = await lockPipeline(client, id);
+      requireUnlocked(current, patch);
+      const merged = { ...current, ...patch } as Pipeline;
+      if (JSON.stringify(configOf(merged)) === JSON.stringify(configOf(current))) return current;
+      check(merged);
+      const version = current.config_version + 1;
+      await client.query(
+        `UPDATE etl.etl_pipelines
+            SET name = $2, description = $3, type = $4, source_type = $5, source_connection = $6, source_query = $7,
+                target_table = $8, target_key = $9, create_target = $10, mode = $11, incremental_key = $12,
+                incremental_id_key = $13, batch_size = $14, enabled = $15, schedule_interval = $16,
+                config_version = $17, updated_at = clock_timestamp()
+          WHERE id = $1`,
+        [id, ...columnValues(merged), version],
+      );
+      await replaceTasks(client, id, merged);
+      await keepVersion(client, id, version, merged, author);
+      return lockPipeline(client, id);
+    });
+  } catch (error) {
+    if (sqlState(error) === UNIQUE_VIOLATION) throw takenError(error, { ...patch, id });
+    throw error;
+  }
+}
+
+export async function deletePipeline(pool: Pool, id: PipelineId): Promise<void> {
+  await inTransaction(pool, async (client) => {
+    const { name, status } = await lockPipeline(client, id);
+    if (isHeld(status)) {
+      throw new VitrinaError("STATUS_CONFLICT", `${name} is ${status}: it cannot be deleted while a runner holds it.`, {
+        extra: { pipeline_status: status },
+        hint: "Pause it first, or wait until its run has ended.",
+      });
+    }
+    await client.query("DELETE FROM etl.etl_pipelines WHERE id = $1", [id]);
+  });
+}
+
+export async function requestRun(pool: Pool, id: PipelineId, trigger: RunTrigger): Promise<Pipeline> {
+  const { from, to } = transitionsOf("request_run");
+  const { rows } = await pool.query(
+    `UPDATE etl.etl_pipelines p
+        SET status = t.to_status,
+            run_requested_at = CASE WHEN p.status = t.to_status THEN p.run_requested_at ELSE clock_timestamp() END,
+            run_trigger = CASE WHEN p.status = t.to_status THEN p.run_trigger ELSE $4 END
+       FROM unnest($2::text[], $3::text[]) AS t (from_status, to_status)
+      WHERE p.id = $1 AND p.enabled AND p.status = t.from_status
+      RETURNING ${PIPELINE_COLUMNS}`,
+    [id, from, to, trigger],
+  );
+  return rows[0] === undefined ? explainRefusal(pool, id, "request_run") : pipelineFromRow(rows[0]);
+}
+
+export async function requestPause(pool: Pool, id: PipelineId): Promise<Pipeline> {
+  const { from, to } = transitionsOf("request_pause");
+  const { rows } = await pool.query(
+    `UPDATE etl.etl_pipelines p SET status = t.to_status
+       FROM unnest($2::text[], $3::text[]) AS t (from_status, to_status)
+      WHERE p.id = $1 AND p.status = t.from_status
+      RETURNING ${PIPELINE_COLUMNS}`,
+    [id, from, to],
+  );
+  return rows[0] === undefined ? explainRefusal(pool, id, "request_pause") : pipelineFromRow(rows[0]);
+}
+
+async function explainRefusal(pool: Pool, id: PipelineId, event: PipelineEvent): Promise<never> {
+  const { name, status, enabled } = await getPipeline(pool, id);
+  if (event === "request_run" && !enabled) {
+    throw new VitrinaError("PIPELINE_DISABLED", `${name} is disabled, so it does not run.`);
+  }
+  const verb = event === "request_run" ? "run" : "paused";
+  const allowed = transitionsOf(event).from.join(", ");
+  throw new VitrinaError("STATUS_CONFLICT", `${name} is ${status}; it can be ${verb} only when it is ${allowed}.`, {
+    extra: { pipeline_status: status },
+  });
+}
+
+function requireUnlocked(current: Pipeline, patch: PipelinePatch): void {
+  const locked = lockedFields(current.status, current, patch);
+  if (locked.length === 0) return;
+  throw new VitrinaError(
+    "FIELD_LOCKED_WHILE_RUNNING",
+    `${current.name} is ${current.status}: ${locked.join(", ")} can change only when it is IDLE, PAUSED or FAILED.`,
+    {
+      extra: { pipeline_status: current.status },
+      problems: locked.map((field) => ({ pointer: `/${field}`, message: "Locked while the pipeline runs." })),
+    },
+  );
+}
+
+async function lockPipeline(client: pg.PoolClient, id: PipelineId): Promise<Pipeline> {
+  const { rows } = await client.query(
+    `SELECT ${PIPELINE_COLUMNS} FROM etl.etl_pipelines p WHERE p.id = $1 FOR UPDATE OF p`,
+    [id],
+  );
+  if (rows[0] === undefined) throw pipelineNotFound(id);
+  return pipelineFromRow(rows[0]);
+}
+
+/** In the order of the columns in INSERT and UPDATE above. */
+function columnValues(config: PipelineConfig): unknown[] {
+  return [
+    config.name,
+    config.description,
+    config.type,
+    config.source_type,
+    config.source_connection,
+    config.source_query,
+    config.target_table,
+    config.target_key,
+    config.create_target,
+    config.mode,
+    config.incremental_key,
+    config.incremental_id_key,
+    config.batch_size,
+    config.enabled,
+    config.schedule_interval,
+  ];
+}
+
+async function replaceTasks(client: pg.PoolClient, id: PipelineId, config: PipelineConfig): Promise<void> {
+  await client.query("DELETE FROM etl.etl_pipeline_tasks WHERE pipeline_id = $1", [id]);
+  if (config.tasks.length === 0) return;
+  await client.query(
+    `INSERT INTO etl.etl_pipeline_tasks (pipeline_id, order_index, task_type, body, source_table, target_table)
+     SELECT $1, order_index, task_type, body, source_table, target_table
+       FROM jsonb_to_recordset($2::jsonb)
+         AS t (order_index integer, task_type text, body text, source_table text, target_table text)`,
+    [id, JSON.stringify(config.tasks)],
+  );
+}
+
+async function keepVersion(
+  client: pg.PoolClient,
+  id: PipelineId,
+  version: number,
+  config: object,
+  author: string,
+): Promise<void> {
+  await client.query(
+    "INSERT INTO etl.etl_pipeline_versions (pipeline_id, version, config, author) VALUES ($1, $2, $3, $4)",
+    [id, version, JSON.stringify(configOf(config)), author],
+  );
+}
+
+export function pipelineNotFound(idOrName: string): VitrinaError {
+  return new VitrinaError("PIPELINE_NOT_FOUND", `There is no pipeline "${idOrName}".`);
+}
+
+function takenError(error: unknown, pipeline: { name?: string | undefined; id?: string | undefined }): VitrinaError {
+  const constraint = (error as { constraint?: string }).constraint;
+  return constraint === "etl_pipelines_pkey"
+    ? new VitrinaError("PIPELINE_ID_TAKEN", `There is already a pipeline with the id ${pipeline.id}.`, { cause: error })
+    : new VitrinaError("PIPELINE_NAME_TAKEN", `There is already a pipeline named "${pipeline.name}".`, {
+        cause: error,
+      });
+}

@@ -1,0 +1,50 @@
+import { type Client, connect } from "../postgres/connection.ts";
+import { databaseError, sqlState } from "../postgres/errors.ts";
+import { quoteIdentifier, quoteLiteral } from "../postgres/identifiers.ts";
+
+/** Lets the roles of the migrations log in with the passwords of their URLs. Changes nothing where they already can. */
+export async function enableRoleLogins(adminUrl: string, roleUrls: readonly string[]): Promise<void> {
+  for (const url of roleUrls) {
+    if (await canLogIn(url)) continue;
+    const { username, password } = new URL(url);
+    await asAdmin(adminUrl, `give ${username} its password`, (client) =>
+      client.query(
+        `ALTER ROLE ${quoteIdentifier(decodeURIComponent(username))} LOGIN PASSWORD ${quoteLiteral(decodeURIComponent(password))}`,
+      ),
+    );
+  }
+}
+
+async function canLogIn(url: string): Promise<boolean> {
+  try {
+    await (await connect({ url, applicationName: "vitrina migrate" })).end();
+    return true;
+  } catch (error) {
+    if (sqlState(error)?.startsWith("28")) return false;
+    throw databaseError(error, "connect to the database");
+  }
+}
+
+/** The reader may read the source schemas, as far as they exist: they belong to others, and may come later. */
+export async function grantSourceAccess(adminUrl: string, schemas: readonly string[]): Promise<void> {
+  await asAdmin(adminUrl, "grant the reader access to the sources", async (client) => {
+    const { rows } = await client.query("SELECT nspname AS name FROM pg_namespace WHERE nspname = ANY($1)", [schemas]);
+    for (const { name } of rows) {
+      const schema = quoteIdentifier(name as string);
+      await client.query(`GRANT USAGE ON SCHEMA ${schema} TO vitrina_reader`);
+      await client.query(`GRANT SELECT ON ALL TABLES IN SCHEMA ${schema} TO vitrina_reader`);
+      await client.query(`ALTER DEFAULT PRIVILEGES IN SCHEMA ${schema} GRANT SELECT ON TABLES TO vitrina_reader`);
+    }
+  });
+}
+
+async function asAdmin(adminUrl: string, what: string, work: (client: Client) => Promise<unknown>): Promise<void> {
+  const client = await connect({ url: adminUrl, applicationName: "vitrina migrate" });
+  try {
+    await work(client);
+  } catch (error) {
+    throw databaseError(error, what);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,87 @@
+import pg from "pg";
+
+export type Client = pg.Client;
+export type Pool = pg.Pool;
+
+const INT8 = 20;
+
+/** Counters and epochs fit a double; they are never cursor values. */
+const metaTypes = {
+  getTypeParser: (oid: number, format?: "text" | "binary") =>
+    oid === INT8 ? Number : pg.types.getTypeParser(oid, format as "text"),
+} as pg.CustomTypesConfig;
+
+/** Every value as the text PostgreSQL printed, so that nothing is rounded on the way. */
+const textTypes = { getTypeParser: () => (value: string) => value } as unknown as pg.CustomTypesConfig;
+
+export interface ConnectionOptions {
+  readonly url: string;
+  /** Shown in pg_stat_activity, so that an operator sees who is who. */
+  readonly applicationName: string;
+  /** Server settings of the session, e.g. `{ statement_timeout: "20s" }`. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+const CONNECT_TIMEOUT_MS = 10_000;
+
+function clientConfig(options: ConnectionOptions, types: pg.CustomTypesConfig): pg.ClientConfig {
+  const settings = Object.entries(options.settings ?? {});
+  return {
+    connectionString: options.url,
+    application_name: options.applicationName,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    types,
+    ...(settings.length > 0 && {
+      options: settings.map(([name, value]) => `-c ${name}=${escapeOption(value)}`).join(" "),
+    }),
+  };
+}
+
+function escapeOption(value: string): string {
+  return value.replaceAll("\\", "\\\\").replaceAll(" ", "\\ ");
+}
+
+/** A pool for the meta-store: short statements, ordinary JavaScript values. */
+export function createPool(options: ConnectionOptions & { readonly max: number }): Pool {
+  const pool = new pg.Pool({ ...clientConfig(options, metaTypes), max: options.max, idleTimeoutMillis: 30_000 });
+  // An idle connection that the server closes must not end the process; the next query reports the trouble.
+  pool.on("error", () => undefined);
+  return pool;
+}
+
+/** One connection with ordinary JavaScript values. */
+export async function connect(options: ConnectionOptions): Promise<Client> {
+  return open(new pg.Client(clientConfig(options, metaTypes)));
+}
+
+/** One connection of the data path: all values are texts. */
+export async function connectForData(options: ConnectionOptions): Promise<Client> {
+  return open(new pg.Client(clientConfig(options, textTypes)));
+}
+
+async function open(client: Client): Promise<Client> {
+  // Without a listener a lost connection would end the process; the pending query reports it anyway.
+  client.on("error", () => undefined);
+  await client.connect();
+  return client;
+}
+
+/** Runs `work` in a transaction: committed when it resolves, rolled back when it throws. */
+export async function inTransaction<T>(pool: Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  try {
+    await client.query("BEGIN");
+    const result = await work(client);
+    await client.query("COMMIT");
+    return result;
+  } catch (error) {
+    await client.query("ROLLBACK").catch((rollbackError: Error) => {
+      broken = rollbackError;
+    });
+    throw error;
+  } finally {
+    client.release(broken);
+  }
+}

@@ -1,0 +1,59 @@
+import { type ErrorCode, VitrinaError } from "../domain/error-catalogue.ts";
+
+/** Turns what the driver or the server throws into an error of the catalogue, by its SQLSTATE class. */
+
+const NETWORK_CODES = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ETIMEDOUT",
+  "EPIPE",
+]);
+
+/** The driver reports a closed connection without any code. */
+const CLOSED_CONNECTION =
+  /connection terminated|connection timeout|timeout exceeded when trying to connect|not queryable/i;
+
+export function sqlState(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+}
+
+function codeOfSqlState(state: string, fallback: ErrorCode): ErrorCode {
+  if (/^08|^57P0[123]|^53300/.test(state)) return "DATABASE_UNAVAILABLE";
+  if (/^40001|^40P01|^55P03|^57014|^53|^25P03/.test(state)) return "DATABASE_BUSY";
+  if (/^28|^42501/.test(state)) return "PERMISSION_DENIED";
+  if (/^22|^23/.test(state)) return "ROW_REFUSED";
+  return fallback;
+}
+
+function isNetworkError(error: Error): boolean {
+  const code = (error as { code?: unknown }).code;
+  return (typeof code === "string" && NETWORK_CODES.has(code)) || CLOSED_CONNECTION.test(error.message);
+}
+
+/** A refused connection to a name with several addresses arrives as an AggregateError without a message. */
+function firstMessage(error: Error): string {
+  if (error.message !== "") return error.message;
+  const inner = (error as AggregateError).errors?.[0];
+  return inner instanceof Error ? inner.message : error.name;
+}
+
+/**
+ * `what` says what was being done ("read the source"); `fallback` is the code for errors that have no class of their
+ * own, such as bad SQL. Only the server's message is used: its DETAIL can hold values of rows.
+ */
+export function databaseError(error: unknown, what: string, fallback: ErrorCode = "INTERNAL"): VitrinaError {
+  if (error instanceof VitrinaError) return error;
+  if (!(error instanceof Error)) return new VitrinaError("INTERNAL", `Could not ${what}: ${String(error)}`);
+  const state = sqlState(error);
+  const sentence = `Could not ${what}: ${firstMessage(error)}`;
+  if (state !== undefined) {
+    return new VitrinaError(codeOfSqlState(state, fallback), `${sentence} (SQLSTATE ${state}).`, { cause: error });
+  }
+  const code = isNetworkError(error) ? "DATABASE_UNAVAILABLE" : "INTERNAL";
+  return new VitrinaError(code, `${sentence}.`, { cause: error });
+}

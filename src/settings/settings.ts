@@ -1,0 +1,186 @@
+import { createHmac } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
+import { join, resolve } from "node:path";
+import { parseEnv } from "node:util";
+import { z } from "zod";
+import { VitrinaError } from "../domain/error-catalogue.ts";
+
+/** The only reader of the environment. Everything is checked at once, and every mistake is named in one message. */
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export const ROLES = ["reader", "writer", "meta"] as const;
+export type Role = (typeof ROLES)[number];
+
+const databaseUrl = z.string().refine(isPostgresUrl, "is not a PostgreSQL URL (postgres://user:password@host:5432/db)");
+
+function isPostgresUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, pathname } = new URL(text);
+  return ["postgres:", "postgresql:"].includes(protocol) && pathname.length > 1;
+}
+
+const wholeNumber = (least: number, most: number) =>
+  z
+    .string()
+    .regex(/^\d+$/, `is not a whole number from ${least} to ${most}`)
+    .transform(Number)
+    .refine((value) => value >= least && value <= most, `is not between ${least} and ${most}`);
+
+const names = z
+  .string()
+  .transform((text) => text.split(",").map((name) => name.trim()))
+  .refine((list) => list.every((name) => name !== ""), "has an empty name; separate names by one comma");
+
+const schema = z.object({
+  DATABASE_URL: databaseUrl.optional(),
+  META_DATABASE_URL: databaseUrl.optional(),
+  READER_DATABASE_URL: databaseUrl.optional(),
+  WRITER_DATABASE_URL: databaseUrl.optional(),
+  VITRINA_ROLE_SECRET: z.string().min(16, "is shorter than 16 characters").optional(),
+  VITRINA_DATA_DIR: z.string().default(".vitrina"),
+  API_HOST: z
+    .string()
+    .default("127.0.0.1")
+    .refine(isLoopback, "is not a loopback address; without authentication the API listens only on this machine"),
+  API_PORT: wholeNumber(0, 65_535).default(8000),
+  SOURCE_SCHEMAS: names.default(["content", "ugc"]),
+  TARGET_SCHEMAS: names.default(["analytics"]),
+  TARGET_INDEXES: names.default([]),
+  RUNNER_CONCURRENCY: wholeNumber(1, 100).default(4),
+  RUNNER_POLL_SECONDS: wholeNumber(1, 3600).default(5),
+  LEASE_SECONDS: wholeNumber(3, 3600).default(30),
+  READ_TIMEOUT_SECONDS: wholeNumber(1, 86_400).default(600),
+  STOP_TIMEOUT_SECONDS: wholeNumber(1, 3600).default(20),
+  LOG_LEVEL: z
+    .enum(["debug", "info", "warn", "error", "silent"], "is not debug, info, warn, error or silent")
+    .default("info"),
+});
+
+function isLoopback(host: string): boolean {
+  if (host === "localhost") return true;
+  return isIP(host) === 4 ? host.startsWith("127.") : host === "::1";
+}
+
+export interface DatabaseUrls extends Readonly<Record<Role, string>> {
+  /** Only for migrations and the demo; nothing else connects with it. */
+  readonly admin: string | undefined;
+}
+
+export interface Settings {
+  /** `undefined`: the embedded PostgreSQL. */
+  readonly databaseUrl: string | undefined;
+  readonly dataDir: string;
+  readonly api: { readonly host: string; readonly port: number };
+  readonly sourceSchemas: readonly string[];
+  readonly targets: { readonly schemas: readonly string[]; readonly indexes: readonly string[] };
+  /** Source connections beside `main`, by name. */
+  readonly sourceUrls: ReadonlyMap<string, string>;
+  readonly runner: {
+    readonly concurrency: number;
+    readonly pollMs: number;
+    readonly leaseMs: number;
+    readonly readTimeoutMs: number;
+    readonly stopTimeoutMs: number;
+  };
+  readonly logLevel: "debug" | "info" | "warn" | "error" | "silent";
+  /** The URL of each role; `adminUrl` is DATABASE_URL or the embedded server's. */
+  databaseUrls(adminUrl?: string): DatabaseUrls;
+}
+
+/** Reads `.env` of the working folder below the real environment, which wins. */
+export function loadSettings(environment: Environment = process.env, folder: string = process.cwd()): Settings {
+  return parseSettings({ ...readDotEnv(join(folder, ".env")), ...withoutEmpty(environment) }, folder);
+}
+
+function readDotEnv(file: string): Environment {
+  try {
+    return withoutEmpty(parseEnv(readFileSync(file, "utf8")) as Environment);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return {};
+    throw new VitrinaError("SETTINGS_INVALID", `${file} cannot be read: ${(error as Error).message}.`, {
+      cause: error,
+    });
+  }
+}
+
+/** `API_PORT=` in a file means: not set. */
+function withoutEmpty(environment: Environment): Environment {
+  return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ""));
+}
+
+export function parseSettings(environment: Environment, folder: string): Settings {
+  const parsed = schema.safeParse(environment);
+  const sources = readSourceUrls(environment);
+  const mistakes = [
+    ...(parsed.error?.issues ?? []).map(({ path, message }) => `${path.join(".")} ${message}`),
+    ...sources.mistakes,
+  ];
+  if (!parsed.success || mistakes.length > 0) throw invalidSettings(mistakes);
+  const env = parsed.data;
+  return {
+    databaseUrl: env.DATABASE_URL,
+    dataDir: resolve(folder, env.VITRINA_DATA_DIR),
+    api: { host: env.API_HOST, port: env.API_PORT },
+    sourceSchemas: env.SOURCE_SCHEMAS,
+    targets: { schemas: env.TARGET_SCHEMAS, indexes: env.TARGET_INDEXES },
+    sourceUrls: sources.urls,
+    runner: {
+      concurrency: env.RUNNER_CONCURRENCY,
+      pollMs: env.RUNNER_POLL_SECONDS * 1000,
+      leaseMs: env.LEASE_SECONDS * 1000,
+      readTimeoutMs: env.READ_TIMEOUT_SECONDS * 1000,
+      stopTimeoutMs: env.STOP_TIMEOUT_SECONDS * 1000,
+    },
+    logLevel: env.LOG_LEVEL,
+    databaseUrls: (adminUrl = env.DATABASE_URL) => roleUrls(env, adminUrl),
+  };
+}
+
+function invalidSettings(mistakes: readonly string[]): VitrinaError {
+  const list = mistakes.map((mistake) => `  - ${mistake}`).join("\n");
+  return new VitrinaError("SETTINGS_INVALID", `These settings are not valid:\n${list}`);
+}
+
+function readSourceUrls(environment: Environment): { urls: Map<string, string>; mistakes: string[] } {
+  const urls = new Map<string, string>();
+  const mistakes: string[] = [];
+  for (const [name, value] of Object.entries(environment)) {
+    const connection = /^SOURCE_([A-Z][A-Z0-9_]*)_URL$/.exec(name)?.[1]?.toLowerCase();
+    if (connection === undefined || value === undefined) continue;
+    if (connection === "main") mistakes.push(`${name} names the main connection; set READER_DATABASE_URL instead`);
+    else if (!isPostgresUrl(value))
+      mistakes.push(`${name} is not a PostgreSQL URL (postgres://user:password@host:5432/db)`);
+    else urls.set(connection, value);
+  }
+  return { urls, mistakes };
+}
+
+/**
+ * Each role logs in as itself. Its URL is given, or made from the administrator's: same server and database, the
+ * role's name, and a password derived from a secret that only the administrator has.
+ */
+function roleUrls(env: z.infer<typeof schema>, adminUrl: string | undefined): DatabaseUrls {
+  const given = { reader: env.READER_DATABASE_URL, writer: env.WRITER_DATABASE_URL, meta: env.META_DATABASE_URL };
+  const derive = (role: Role): string => {
+    if (adminUrl === undefined)
+      throw invalidSettings([`${role.toUpperCase()}_DATABASE_URL or DATABASE_URL must be set`]);
+    const url = new URL(adminUrl);
+    const secret = env.VITRINA_ROLE_SECRET ?? decodeURIComponent(url.password);
+    if (secret === "") {
+      throw invalidSettings([
+        "DATABASE_URL has no password: set VITRINA_ROLE_SECRET, from which those of the roles are made",
+      ]);
+    }
+    url.username = `vitrina_${role}`;
+    url.password = createHmac("sha256", secret).update(`vitrina role ${role}`).digest("base64url");
+    return url.href;
+  };
+  return {
+    admin: adminUrl,
+    reader: given.reader ?? derive("reader"),
+    writer: given.writer ?? derive("writer"),
+    meta: given.meta ?? derive("meta"),
+  };
+}

@@ -1,0 +1,437 @@
+import { randomUUID } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
+import { newPipelineSchema, type Pipeline, type PipelineId } from "../../src/domain/pipeline.ts";
+import type { Claim, MetaStore } from "../../src/meta-store/meta-store.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { until } from "../support/until.ts";
+
+const LEASE_MS = 30_000;
+
+let database: TestDatabase;
+let store: MetaStore;
+
+beforeEach(async () => {
+  database = await createTestDatabase(inject("postgresUrl"));
+  store = database.openStore();
+});
+afterEach(() => database.drop());
+
+function config(more: object = {}) {
+  return newPipelineSchema.parse({
+    name: `p_${randomUUID().slice(0, 8)}`,
+    source_query: "SELECT 1 AS id",
+    target_table: "analytics.t",
+    target_key: ["id"],
+    ...more,
+  });
+}
+
+const create = (more: object = {}): Promise<Pipeline> => store.createPipeline(config(more), "test");
+
+async function claimed(more: object = {}, runner: string = randomUUID()): Promise<Claim> {
+  const { id } = await create(more);
+  await store.requestRun(id, "api");
+  const claim = await store.claimNext(runner, LEASE_MS);
+  if (claim?.pipeline.id !== id) throw new Error("the pipeline was not claimed");
+  return claim;
+}
+
+function progress(batchNo: number, position: string[] = ["1"]) {
+  return {
+    position,
+    fingerprint: "f",
+    expectedBatchNo: batchNo,
+    counters: {
+      rows_read: 3,
+      rows_written: 2,
+      rows_unchanged: 1,
+      rows_deduplicated: 0,
+      rows_rejected: 0,
+      rows_dropped: 0,
+    },
+  };
+}
+
+/** Commits a batch that writes nothing, as the writer role would. */
+async function commitBatch(claim: Claim, batch: ReturnType<typeof progress>): Promise<{ status: string }> {
+  const session = {
+    query: async (text: string, values?: unknown[]) => ({ rows: await database.query(text, values), rowCount: null }),
+  };
+  return store.batchCommit(claim).recordIn(session, batch);
+}
+
+const expireLease = (id: PipelineId): Promise<unknown> =>
+  database.query("UPDATE etl.etl_pipelines SET lease_expires_at = clock_timestamp() - interval '1 ms' WHERE id = $1", [
+    id,
+  ]);
+
+describe("configuration", () => {
+  it("R2.1 keeps every field and gives the defaults of the specification", async () => {
+    const made = await create({ name: "film_x" });
+    expect(made).toMatchObject({
+      name: "film_x",
+      type: "SQL",
+      source_type: "postgres",
+      source_connection: "main",
+      mode: "full",
+      batch_size: 1000,
+      enabled: true,
+      status: "IDLE",
+      config_version: 1,
+      tasks: [],
+    });
+    expect(await store.getPipeline("film_x")).toEqual(made);
+    expect(await store.getPipeline(made.id)).toEqual(made);
+  });
+
+  it("refuses a name or an id that is taken", async () => {
+    const made = await create({ name: "twice" });
+    await expect(create({ name: "twice" })).rejects.toMatchObject({ code: "PIPELINE_NAME_TAKEN" });
+    await expect(create({ id: made.id })).rejects.toMatchObject({ code: "PIPELINE_ID_TAKEN" });
+  });
+
+  it("says which pipeline does not exist", async () => {
+    await expect(store.getPipeline("nothing")).rejects.toMatchObject({
+      code: "PIPELINE_NOT_FOUND",
+      message: 'There is no pipeline "nothing".',
+    });
+    await expect(store.getPipeline(randomUUID())).rejects.toMatchObject({ code: "PIPELINE_NOT_FOUND" });
+  });
+
+  it("R2.2 keeps the tasks in their order", async () => {
+    const tasks = [
+      { order_index: 2, task_type: "TYPESCRIPT", body: "t", source_table: null, target_table: "analytics.u" },
+      { order_index: 1, task_type: "SQL", body: "SELECT 1", source_table: null, target_table: null },
+    ];
+    const made = await create({ tasks });
+    expect(made.tasks).toEqual([...tasks].reverse());
+  });
+
+  it("R2.5 keeps every change as a version, and none for a change that changes nothing", async () => {
+    const made = await create();
+    const changed = await store.updatePipeline(made.id, { batch_size: 7 }, "ann");
+    expect(changed).toMatchObject({ batch_size: 7, config_version: 2 });
+    expect(await store.updatePipeline(made.id, { batch_size: 7 }, "bob")).toMatchObject({ config_version: 2 });
+    const versions = await database.query(
+      "SELECT version, author, config->>'batch_size' AS batch_size FROM etl.etl_pipeline_versions ORDER BY version",
+    );
+    expect(versions).toEqual([
+      { version: 1, author: "test", batch_size: "1000" },
+      { version: 2, author: "ann", batch_size: "7" },
+    ]);
+  });
+
+  it("R2.5 while RUNNING changes the safe fields and refuses the others by name", async () => {
+    const { pipeline } = await claimed();
+    await expect(store.updatePipeline(pipeline.id, { mode: "incremental", batch_size: 5 }, "t")).rejects.toMatchObject({
+      code: "FIELD_LOCKED_WHILE_RUNNING",
+      problems: [{ pointer: "/mode" }],
+    });
+    const safe = { batch_size: 5, description: "d", schedule_interval: "15m", enabled: false };
+    expect(await store.updatePipeline(pipeline.id, safe, "t")).toMatchObject(safe);
+  });
+
+  it("changes nothing when the check of the merged configuration refuses it", async () => {
+    const made = await create();
+    const refuse = (): void => {
+      throw new Error("no");
+    };
+    await expect(store.updatePipeline(made.id, { batch_size: 9 }, "t", refuse)).rejects.toThrow("no");
+    expect(await store.getPipeline(made.id)).toEqual(made);
+  });
+
+  it("deletes a pipeline with its history, but not while a runner holds it", async () => {
+    const claim = await claimed();
+    await expect(store.deletePipeline(claim.pipeline.id)).rejects.toMatchObject({ code: "STATUS_CONFLICT" });
+    await store.finishRun(claim, { kind: "succeeded" });
+    await store.deletePipeline(claim.pipeline.id);
+    expect(await database.query("SELECT id FROM etl.etl_runs")).toEqual([]);
+  });
+
+  it("pages through the pipelines by name, each exactly once", async () => {
+    const names = ["b", "a", "C", "d_", "e"];
+    for (const name of names) await create({ name });
+    const seen: string[] = [];
+    let after: string | undefined;
+    do {
+      const page = await store.listPipelines({ limit: 2, after });
+      seen.push(...page.items.map(({ name }) => name));
+      after = page.next ?? undefined;
+    } while (after !== undefined);
+    expect(seen).toEqual([...names].sort());
+  });
+});
+
+describe("requests", () => {
+  it("R3.3 run is idempotent, and keeps its place in the queue", async () => {
+    const { id } = await create();
+    expect(await store.requestRun(id, "api")).toMatchObject({ status: "RUN_REQUESTED" });
+    const place = () => database.query("SELECT run_requested_at, run_trigger FROM etl.etl_pipelines");
+    const first = await place();
+    expect(await store.requestRun(id, "schedule")).toMatchObject({ status: "RUN_REQUESTED" });
+    expect(await place()).toEqual(first);
+  });
+
+  it("R3.3 run on a disabled pipeline is refused and changes nothing", async () => {
+    const { id } = await create({ enabled: false });
+    await expect(store.requestRun(id, "api")).rejects.toMatchObject({ code: "PIPELINE_DISABLED" });
+    expect(await store.getPipeline(id)).toMatchObject({ status: "IDLE" });
+  });
+
+  it("R3.3 pause is refused with the current status unless the pipeline runs", async () => {
+    const { id } = await create();
+    await expect(store.requestPause(id)).rejects.toMatchObject({
+      code: "STATUS_CONFLICT",
+      extra: { pipeline_status: "IDLE" },
+    });
+  });
+
+  it("R3.3 pause is idempotent, and run is refused until the pause took place", async () => {
+    const claim = await claimed();
+    expect(await store.requestPause(claim.pipeline.id)).toMatchObject({ status: "PAUSE_REQUESTED" });
+    expect(await store.requestPause(claim.pipeline.id)).toMatchObject({ status: "PAUSE_REQUESTED" });
+    await expect(store.requestRun(claim.pipeline.id, "api")).rejects.toMatchObject({ code: "STATUS_CONFLICT" });
+    expect(await store.finishRun(claim, { kind: "paused" })).toBe("PAUSED");
+    expect(await store.requestPause(claim.pipeline.id)).toMatchObject({ status: "PAUSED" });
+    expect(await store.requestRun(claim.pipeline.id, "api")).toMatchObject({ status: "RUN_REQUESTED" });
+  });
+
+  it("wakes a listener at once, also for a row changed by hand", async () => {
+    let woken = 0;
+    const subscription = await store.onWork(() => {
+      woken += 1;
+    });
+    const { id } = await create();
+    const before = woken;
+    await store.requestRun(id, "api");
+    await until("the listener is woken", () => woken > before);
+    const { id: second } = await create();
+    const beforeByHand = woken;
+    await database.query("UPDATE etl.etl_pipelines SET status = 'RUN_REQUESTED' WHERE id = $1", [second]);
+    await until("the listener is woken by hand", () => woken > beforeByHand);
+    await subscription.close();
+  });
+
+  it("listens again after its connection was ended", async () => {
+    let woken = 0;
+    const subscription = await store.onWork(() => {
+      woken += 1;
+    });
+    const ended = await database.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'",
+    );
+    expect(ended).toHaveLength(1);
+    const before = woken;
+    await until("it reconnected", () => woken > before);
+    await subscription.close();
+  });
+});
+
+describe("claims", () => {
+  it("R4.2 gives a waiting pipeline to exactly one of eight runners, 200 times", async () => {
+    const { id } = await create();
+    for (let round = 1; round <= 200; round++) {
+      await store.requestRun(id, "api");
+      const claims = (
+        await Promise.all(Array.from({ length: 8 }, () => store.claimNext(randomUUID(), LEASE_MS)))
+      ).filter((claim) => claim !== undefined);
+      expect(claims).toHaveLength(1);
+      expect(claims[0]?.epoch).toBe(round);
+      await store.finishRun(claims[0] as Claim, { kind: "succeeded" });
+    }
+    expect(await database.query("SELECT count(*)::int AS runs FROM etl.etl_runs WHERE status = 'SUCCESS'")).toEqual([
+      { runs: 200 },
+    ]);
+  });
+
+  it("serves the longest waiting first, and leaves disabled ones alone", async () => {
+    const [first, second, disabled] = [await create(), await create(), await create()];
+    for (const { id } of [first, second, disabled]) await store.requestRun(id, "api");
+    await store.updatePipeline(disabled.id, { enabled: false }, "t");
+    const runner = randomUUID();
+    expect((await store.claimNext(runner, LEASE_MS))?.pipeline.id).toBe(first.id);
+    expect((await store.claimNext(runner, LEASE_MS))?.pipeline.id).toBe(second.id);
+    expect(await store.claimNext(runner, LEASE_MS)).toBeUndefined();
+  });
+
+  it("R6.1 opens a run that says who runs what, and why", async () => {
+    const claim = await claimed({}, "00000000-0000-4000-8000-000000000001");
+    expect(await store.getRun(claim.pipeline.id, claim.runId)).toMatchObject({
+      status: "RUNNING",
+      attempt: 1,
+      trigger: "api",
+      config_version: 1,
+      runner_id: "00000000-0000-4000-8000-000000000001",
+      finished_at: null,
+      rows_read: 0,
+    });
+  });
+
+  it("extends a lease and brings back what was asked for", async () => {
+    const claim = await claimed();
+    expect(await store.extendLease(claim, LEASE_MS)).toBe("RUNNING");
+    await store.requestPause(claim.pipeline.id);
+    expect(await store.extendLease(claim, LEASE_MS)).toBe("PAUSE_REQUESTED");
+    expect(await store.extendLease({ ...claim, epoch: claim.epoch - 1 }, LEASE_MS)).toBeUndefined();
+  });
+
+  it("a pause asked for after the last batch is still a pause", async () => {
+    const claim = await claimed();
+    await store.requestPause(claim.pipeline.id);
+    expect(await store.finishRun(claim, { kind: "succeeded" })).toBe("PAUSED");
+    expect(await store.getRun(claim.pipeline.id, claim.runId)).toMatchObject({ status: "PAUSED" });
+  });
+
+  it("R6.2 a failed run says why, and the pipeline waits for somebody to act", async () => {
+    const claim = await claimed();
+    const error = "x".repeat(10_000);
+    expect(await store.finishRun(claim, { kind: "failed", code: "SOURCE_QUERY_FAILED", error })).toBe("FAILED");
+    const run = await store.getRun(claim.pipeline.id, claim.runId);
+    expect(run).toMatchObject({ status: "FAILED", error_code: "SOURCE_QUERY_FAILED" });
+    expect(run.error).toHaveLength(4000);
+    expect(await store.claimNext(randomUUID(), LEASE_MS)).toBeUndefined();
+  });
+
+  it("a stopped runner hands its pipeline to the next one", async () => {
+    const claim = await claimed();
+    expect(await store.finishRun(claim, { kind: "handed_back" })).toBe("RUN_REQUESTED");
+    expect(await store.claimNext(randomUUID(), LEASE_MS)).toMatchObject({
+      epoch: claim.epoch + 1,
+      trigger: "recovery",
+    });
+  });
+});
+
+describe("checkpoints", () => {
+  it("R4.4 moves by exactly one batch and adds the counters", async () => {
+    const claim = await claimed();
+    await commitBatch(claim, progress(0, ["a", "1"]));
+    await commitBatch(claim, progress(1, ["b", "2"]));
+    expect(await store.getState(claim.pipeline.id)).toMatchObject({ scanPosition: ["b", "2"], batchNo: 2 });
+    expect(await store.getRun(claim.pipeline.id, claim.runId)).toMatchObject({
+      rows_read: 6,
+      rows_written: 4,
+      rows_unchanged: 2,
+      batches: 2,
+    });
+  });
+
+  it("refuses to commit the same batch twice", async () => {
+    const claim = await claimed();
+    await commitBatch(claim, progress(0));
+    await expect(commitBatch(claim, progress(0))).rejects.toMatchObject({ code: "LEASE_LOST" });
+    expect(await store.getState(claim.pipeline.id)).toMatchObject({ batchNo: 1 });
+  });
+
+  it("refuses a batch whose rows do not add up", async () => {
+    const claim = await claimed();
+    const batch = progress(0);
+    const counters = { ...batch.counters, rows_written: 1 };
+    await expect(commitBatch(claim, { ...batch, counters })).rejects.toMatchObject({ code: "BATCH_UNBALANCED" });
+  });
+
+  it("R4.7 refuses the commit of a runner whose lease ran out or was taken", async () => {
+    const claim = await claimed();
+    await expireLease(claim.pipeline.id);
+    await expect(commitBatch(claim, progress(0))).rejects.toMatchObject({ code: "LEASE_LOST" });
+    await store.rescueExpired();
+    const next = (await store.claimNext(claim.runnerId, LEASE_MS)) as Claim;
+    expect(next.epoch).toBe(claim.epoch + 1);
+    await expect(commitBatch(claim, progress(0))).rejects.toMatchObject({ code: "LEASE_LOST" });
+    await expect(store.finishRun(claim, { kind: "succeeded" })).rejects.toMatchObject({ code: "LEASE_LOST" });
+    await commitBatch(next, progress(0));
+    expect(await store.getState(claim.pipeline.id)).toMatchObject({ batchNo: 1 });
+  });
+
+  it("brings a pause request back with the commit", async () => {
+    const claim = await claimed();
+    await store.requestPause(claim.pipeline.id);
+    expect(await commitBatch(claim, progress(0))).toMatchObject({ status: "PAUSE_REQUESTED" });
+  });
+
+  it("forgets the position when a run succeeds, and keeps it when it is paused or fails", async () => {
+    const claim = await claimed();
+    await commitBatch(claim, progress(0, ["k"]));
+    await store.finishRun(claim, { kind: "failed", code: "INTERNAL", error: "e" });
+    await store.requestRun(claim.pipeline.id, "api");
+    const second = (await store.claimNext(randomUUID(), LEASE_MS)) as Claim;
+    expect(second.checkpoint).toEqual({ scanPosition: ["k"], batchNo: 1, fingerprint: "f" });
+    await store.finishRun(second, { kind: "succeeded" });
+    expect(await store.getState(claim.pipeline.id)).toMatchObject({ scanPosition: null });
+  });
+});
+
+describe("recovery", () => {
+  it("R4.7 takes a lost pipeline back: the run failed, the pipeline goes on", async () => {
+    const claim = await claimed();
+    expect(await store.rescueExpired()).toEqual([]);
+    await expireLease(claim.pipeline.id);
+    expect(await store.rescueExpired()).toMatchObject([{ id: claim.pipeline.id, status: "RUN_REQUESTED" }]);
+    expect(await store.getRun(claim.pipeline.id, claim.runId)).toMatchObject({
+      status: "FAILED",
+      error_code: "RUNNER_LOST",
+    });
+    expect(await store.claimNext(randomUUID(), LEASE_MS)).toMatchObject({ trigger: "recovery" });
+  });
+
+  it("R4.7 a lost pause request becomes PAUSED", async () => {
+    const claim = await claimed();
+    await store.requestPause(claim.pipeline.id);
+    await expireLease(claim.pipeline.id);
+    expect(await store.rescueExpired()).toMatchObject([{ status: "PAUSED" }]);
+  });
+
+  it("R4.7 gives up after three losses in a row without a committed batch", async () => {
+    const { id } = await create();
+    await store.requestRun(id, "api");
+    const statuses: (string | undefined)[] = [];
+    for (let loss = 0; loss < 3; loss++) {
+      await store.claimNext(randomUUID(), LEASE_MS);
+      await expireLease(id);
+      statuses.push((await store.rescueExpired())[0]?.status);
+    }
+    expect(statuses).toEqual(["RUN_REQUESTED", "RUN_REQUESTED", "FAILED"]);
+  });
+
+  it("R4.7 does not give up as long as batches are committed", async () => {
+    const { id } = await create();
+    await store.requestRun(id, "api");
+    for (let loss = 0; loss < 4; loss++) {
+      const claim = (await store.claimNext(randomUUID(), LEASE_MS)) as Claim;
+      await commitBatch(claim, progress(loss));
+      await expireLease(id);
+      expect((await store.rescueExpired())[0]?.status).toBe("RUN_REQUESTED");
+    }
+  });
+});
+
+describe("the database itself", () => {
+  it("refuses states that the rules do not allow", async () => {
+    const { id } = await create();
+    const change = (assignment: string): Promise<unknown> =>
+      database.query(`UPDATE etl.etl_pipelines SET ${assignment} WHERE id = $1`, [id]);
+    await expect(change("status = 'RUNNING'")).rejects.toThrow("held_means_leased");
+    await expect(change("lease_owner = gen_random_uuid()")).rejects.toThrow("held_means_leased");
+    await expect(change("mode = 'incremental'")).rejects.toThrow("incremental_has_a_key");
+    await expect(change("status = 'SOMETHING'")).rejects.toThrow("status_check");
+    await expect(change("batch_size = 0")).rejects.toThrow("batch_size_check");
+    const claim = await claimed();
+    const spoil = (assignment: string): Promise<unknown> =>
+      database.query(`UPDATE etl.etl_runs SET ${assignment} WHERE id = $1`, [claim.runId]);
+    await expect(spoil("rows_read = 5")).rejects.toThrow("rows_balance");
+    await expect(spoil("status = 'SUCCESS'")).rejects.toThrow("finished_when_ended");
+    await expect(spoil("status = 'FAILED', finished_at = now()")).rejects.toThrow("failed_says_why");
+  });
+
+  it("claims through the index of waiting pipelines", async () => {
+    await database.query(
+      `INSERT INTO etl.etl_pipelines (name, target_table) SELECT 'idle_' || n, 'analytics.t' FROM generate_series(1, 5000) n`,
+    );
+    await database.query("ANALYZE etl.etl_pipelines");
+    const plan = await database.query(
+      `EXPLAIN SELECT id FROM etl.etl_pipelines WHERE enabled AND status = 'RUN_REQUESTED'
+        ORDER BY run_requested_at, id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED`,
+    );
+    expect(JSON.stringify(plan)).toContain("etl_pipelines_waiting");
+  });
+});

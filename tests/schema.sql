@@ -1,0 +1,221 @@
+schema analytics
+  grant CREATE to vitrina_writer
+  grant USAGE to vitrina_writer
+schema etl
+  grant USAGE to vitrina_meta
+  grant USAGE to vitrina_writer
+
+table etl.etl_pipeline_tasks
+  id uuid not null default gen_random_uuid()
+  pipeline_id uuid not null
+  order_index integer not null
+  task_type text not null
+  body text not null
+  source_table text
+  target_table text
+table etl.etl_pipeline_versions
+  pipeline_id uuid not null
+  version integer not null
+  config jsonb not null
+  author text not null
+  created_at timestamp with time zone not null default now()
+table etl.etl_pipelines
+  id uuid not null default gen_random_uuid()
+  name text not null
+  description text not null default ''::text
+  type text not null default 'SQL'::text
+  source_type text not null default 'postgres'::text
+  source_connection text not null default 'main'::text
+  source_query text not null default ''::text
+  target_table text not null
+  target_key text[] not null default '{}'::text[]
+  create_target boolean not null default false
+  mode text not null default 'full'::text
+  incremental_key text
+  incremental_id_key text
+  batch_size integer not null default 1000
+  enabled boolean not null default true
+  schedule_interval text
+  status text not null default 'IDLE'::text
+  config_version integer not null default 1
+  run_requested_at timestamp with time zone
+  run_trigger text
+  lease_owner uuid
+  lease_epoch bigint not null default 0
+  lease_expires_at timestamp with time zone
+  created_at timestamp with time zone not null default now()
+  updated_at timestamp with time zone not null default now()
+table etl.etl_rejects
+  id bigint not null identity
+  pipeline_id uuid not null
+  run_id uuid not null
+  row_key jsonb
+  row jsonb not null
+  error_code text not null
+  error text not null
+  created_at timestamp with time zone not null default clock_timestamp()
+table etl.etl_runners
+  id uuid not null
+  hostname text not null
+  pid integer not null
+  version text not null
+  started_at timestamp with time zone not null default clock_timestamp()
+  last_seen_at timestamp with time zone not null default clock_timestamp()
+  stopped_at timestamp with time zone
+table etl.etl_runs
+  id uuid not null default gen_random_uuid()
+  pipeline_id uuid not null
+  attempt integer not null
+  status text not null
+  trigger text not null
+  config_version integer not null
+  runner_id uuid not null
+  lease_epoch bigint not null
+  started_at timestamp with time zone not null default clock_timestamp()
+  finished_at timestamp with time zone
+  rows_read bigint not null default 0
+  rows_written bigint not null default 0
+  rows_unchanged bigint not null default 0
+  rows_deduplicated bigint not null default 0
+  rows_rejected bigint not null default 0
+  rows_dropped bigint not null default 0
+  rows_deleted bigint not null default 0
+  batches bigint not null default 0
+  error_code text
+  error text
+table etl.etl_state
+  pipeline_id uuid not null
+  last_processed_value text
+  last_processed_id text
+  scan_position text[]
+  batch_no bigint not null default 0
+  fingerprint text
+  updated_at timestamp with time zone not null default clock_timestamp()
+table etl.schema_migrations
+  version integer not null
+  name text not null
+  checksum text not null
+  applied_at timestamp with time zone not null default clock_timestamp()
+
+constraint etl.etl_pipeline_tasks etl_pipeline_tasks_body_check: CHECK ((body <> ''::text))
+constraint etl.etl_pipeline_tasks etl_pipeline_tasks_order_index_check: CHECK ((order_index >= 1))
+constraint etl.etl_pipeline_tasks etl_pipeline_tasks_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
+constraint etl.etl_pipeline_tasks etl_pipeline_tasks_pipeline_id_order_index_key: UNIQUE (pipeline_id, order_index)
+constraint etl.etl_pipeline_tasks etl_pipeline_tasks_pkey: PRIMARY KEY (id)
+constraint etl.etl_pipeline_tasks etl_pipeline_tasks_task_type_check: CHECK ((task_type <> ''::text))
+constraint etl.etl_pipeline_versions etl_pipeline_versions_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
+constraint etl.etl_pipeline_versions etl_pipeline_versions_pkey: PRIMARY KEY (pipeline_id, version)
+constraint etl.etl_pipeline_versions etl_pipeline_versions_version_check: CHECK ((version > 0))
+constraint etl.etl_pipelines etl_pipelines_batch_size_check: CHECK (((batch_size >= 1) AND (batch_size <= 100000)))
+constraint etl.etl_pipelines etl_pipelines_config_version_check: CHECK ((config_version > 0))
+constraint etl.etl_pipelines etl_pipelines_lease_epoch_check: CHECK ((lease_epoch >= 0))
+constraint etl.etl_pipelines etl_pipelines_mode_check: CHECK ((mode = ANY (ARRAY['full'::text, 'incremental'::text])))
+constraint etl.etl_pipelines etl_pipelines_name_check: CHECK ((name ~ '^[A-Za-z][A-Za-z0-9_.-]{0,62}$'::text))
+constraint etl.etl_pipelines etl_pipelines_name_key: UNIQUE (name)
+constraint etl.etl_pipelines etl_pipelines_pkey: PRIMARY KEY (id)
+constraint etl.etl_pipelines etl_pipelines_run_trigger_check: CHECK ((run_trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text])))
+constraint etl.etl_pipelines etl_pipelines_source_type_check: CHECK ((source_type = 'postgres'::text))
+constraint etl.etl_pipelines etl_pipelines_status_check: CHECK ((status = ANY (ARRAY['IDLE'::text, 'RUN_REQUESTED'::text, 'RUNNING'::text, 'PAUSE_REQUESTED'::text, 'PAUSED'::text, 'FAILED'::text])))
+constraint etl.etl_pipelines etl_pipelines_target_table_check: CHECK ((target_table <> ''::text))
+constraint etl.etl_pipelines etl_pipelines_type_check: CHECK ((type = ANY (ARRAY['SQL'::text, 'PYTHON'::text, 'TYPESCRIPT'::text])))
+constraint etl.etl_pipelines held_means_leased: CHECK ((((status = ANY (ARRAY['RUNNING'::text, 'PAUSE_REQUESTED'::text])) = (lease_owner IS NOT NULL)) AND ((lease_owner IS NULL) = (lease_expires_at IS NULL))))
+constraint etl.etl_pipelines id_key_needs_a_key: CHECK (((incremental_id_key IS NULL) OR (incremental_key IS NOT NULL)))
+constraint etl.etl_pipelines incremental_has_a_key: CHECK (((mode <> 'incremental'::text) OR (incremental_key IS NOT NULL)))
+constraint etl.etl_pipelines waiting_has_a_trigger: CHECK (((status <> 'RUN_REQUESTED'::text) OR ((run_requested_at IS NOT NULL) AND (run_trigger IS NOT NULL))))
+constraint etl.etl_rejects etl_rejects_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
+constraint etl.etl_rejects etl_rejects_pkey: PRIMARY KEY (id)
+constraint etl.etl_rejects etl_rejects_run_id_fkey: FOREIGN KEY (run_id) REFERENCES etl.etl_runs(id) ON DELETE CASCADE
+constraint etl.etl_runners etl_runners_pkey: PRIMARY KEY (id)
+constraint etl.etl_runs etl_runs_attempt_check: CHECK ((attempt >= 1))
+constraint etl.etl_runs etl_runs_batches_check: CHECK ((batches >= 0))
+constraint etl.etl_runs etl_runs_error_check: CHECK ((length(error) <= 4000))
+constraint etl.etl_runs etl_runs_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
+constraint etl.etl_runs etl_runs_pkey: PRIMARY KEY (id)
+constraint etl.etl_runs etl_runs_rows_deleted_check: CHECK ((rows_deleted >= 0))
+constraint etl.etl_runs etl_runs_status_check: CHECK ((status = ANY (ARRAY['RUNNING'::text, 'SUCCESS'::text, 'FAILED'::text, 'PAUSED'::text])))
+constraint etl.etl_runs etl_runs_trigger_check: CHECK ((trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text])))
+constraint etl.etl_runs failed_says_why: CHECK (((status = 'FAILED'::text) = ((error IS NOT NULL) AND (error_code IS NOT NULL))))
+constraint etl.etl_runs finished_when_ended: CHECK (((status = 'RUNNING'::text) = (finished_at IS NULL)))
+constraint etl.etl_runs rows_balance: CHECK (((rows_read = ((((rows_written + rows_unchanged) + rows_deduplicated) + rows_rejected) + rows_dropped)) AND (LEAST(rows_written, rows_unchanged, rows_deduplicated, rows_rejected, rows_dropped) >= 0)))
+constraint etl.etl_state etl_state_batch_no_check: CHECK ((batch_no >= 0))
+constraint etl.etl_state etl_state_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
+constraint etl.etl_state etl_state_pkey: PRIMARY KEY (pipeline_id)
+constraint etl.etl_state position_has_a_fingerprint: CHECK (((scan_position IS NULL) OR (fingerprint IS NOT NULL)))
+constraint etl.schema_migrations schema_migrations_pkey: PRIMARY KEY (version)
+
+CREATE INDEX etl_pipelines_leased ON etl.etl_pipelines USING btree (lease_expires_at) WHERE (status = ANY (ARRAY['RUNNING'::text, 'PAUSE_REQUESTED'::text]))
+CREATE INDEX etl_pipelines_waiting ON etl.etl_pipelines USING btree (run_requested_at, id) WHERE (enabled AND (status = 'RUN_REQUESTED'::text))
+CREATE INDEX etl_rejects_newest ON etl.etl_rejects USING btree (pipeline_id, id DESC)
+CREATE INDEX etl_runs_newest ON etl.etl_runs USING btree (pipeline_id, started_at DESC, id DESC)
+CREATE UNIQUE INDEX etl_pipeline_tasks_pipeline_id_order_index_key ON etl.etl_pipeline_tasks USING btree (pipeline_id, order_index)
+CREATE UNIQUE INDEX etl_pipeline_tasks_pkey ON etl.etl_pipeline_tasks USING btree (id)
+CREATE UNIQUE INDEX etl_pipeline_versions_pkey ON etl.etl_pipeline_versions USING btree (pipeline_id, version)
+CREATE UNIQUE INDEX etl_pipelines_name_key ON etl.etl_pipelines USING btree (name)
+CREATE UNIQUE INDEX etl_pipelines_pkey ON etl.etl_pipelines USING btree (id)
+CREATE UNIQUE INDEX etl_rejects_pkey ON etl.etl_rejects USING btree (id)
+CREATE UNIQUE INDEX etl_runners_pkey ON etl.etl_runners USING btree (id)
+CREATE UNIQUE INDEX etl_runs_one_at_a_time ON etl.etl_runs USING btree (pipeline_id) WHERE (status = 'RUNNING'::text)
+CREATE UNIQUE INDEX etl_runs_pkey ON etl.etl_runs USING btree (id)
+CREATE UNIQUE INDEX etl_state_pkey ON etl.etl_state USING btree (pipeline_id)
+CREATE UNIQUE INDEX schema_migrations_pkey ON etl.schema_migrations USING btree (version)
+
+CREATE TRIGGER complete_run_request BEFORE INSERT OR UPDATE OF status ON etl.etl_pipelines FOR EACH ROW WHEN ((new.status = 'RUN_REQUESTED'::text)) EXECUTE FUNCTION etl.complete_run_request()
+CREATE TRIGGER notify_runners AFTER INSERT OR UPDATE OF status, enabled ON etl.etl_pipelines FOR EACH ROW WHEN ((new.enabled AND (new.status = ANY (ARRAY['RUN_REQUESTED'::text, 'PAUSE_REQUESTED'::text])))) EXECUTE FUNCTION etl.notify_runners()
+
+CREATE OR REPLACE FUNCTION etl.complete_run_request()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+BEGIN
+  NEW.run_requested_at := coalesce(NEW.run_requested_at, clock_timestamp());
+  NEW.run_trigger := coalesce(NEW.run_trigger, 'api');
+  RETURN NEW;
+END
+$function$
+
+CREATE OR REPLACE FUNCTION etl.notify_runners()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+BEGIN
+  PERFORM pg_notify('vitrina_pipelines', NEW.id::text);
+  RETURN NULL;
+END
+$function$
+
+
+grant DELETE on etl.etl_pipeline_tasks to vitrina_meta
+grant DELETE on etl.etl_pipelines to vitrina_meta
+grant DELETE on etl.etl_rejects to vitrina_meta
+grant DELETE on etl.etl_state to vitrina_meta
+grant INSERT on etl.etl_pipeline_tasks to vitrina_meta
+grant INSERT on etl.etl_pipeline_versions to vitrina_meta
+grant INSERT on etl.etl_pipelines to vitrina_meta
+grant INSERT on etl.etl_rejects to vitrina_meta
+grant INSERT on etl.etl_rejects to vitrina_writer
+grant INSERT on etl.etl_runners to vitrina_meta
+grant INSERT on etl.etl_runs to vitrina_meta
+grant INSERT on etl.etl_state to vitrina_meta
+grant SELECT on etl.etl_pipeline_tasks to vitrina_meta
+grant SELECT on etl.etl_pipeline_versions to vitrina_meta
+grant SELECT on etl.etl_pipelines to vitrina_meta
+grant SELECT on etl.etl_rejects to vitrina_meta
+grant SELECT on etl.etl_runners to vitrina_meta
+grant SELECT on etl.etl_runs to vitrina_meta
+grant SELECT on etl.etl_runs to vitrina_writer
+grant SELECT on etl.etl_state to vitrina_meta
+grant SELECT on etl.etl_state to vitrina_writer
+grant SELECT on etl.schema_migrations to vitrina_meta
+grant UPDATE on etl.etl_pipeline_tasks to vitrina_meta
+grant UPDATE on etl.etl_pipelines to vitrina_meta
+grant UPDATE on etl.etl_rejects to vitrina_meta
+grant UPDATE on etl.etl_runners to vitrina_meta
+grant UPDATE on etl.etl_runs to vitrina_meta
+grant UPDATE on etl.etl_state to vitrina_meta
+grant UPDATE on etl.etl_state to vitrina_writer
+
+grant SELECT (batch_size, config_version, enabled, id, lease_epoch, lease_expires_at, lease_owner, status) on etl.etl_pipelines to vitrina_writer
+grant UPDATE (batches, rows_deduplicated, rows_deleted, rows_dropped, rows_read, rows_rejected, rows_unchanged, rows_written) on etl.etl_runs to vitrina_writer
+grant UPDATE (lease_expires_at) on etl.etl_pipelines to vitrina_writer

@@ -1,0 +1,91 @@
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import pg from "pg";
+import { prepareDatabase } from "../../src/main/database.ts";
+import type { MetaStore } from "../../src/meta-store/meta-store.ts";
+import { openMetaStore } from "../../src/meta-store/postgres/index.ts";
+import { type DatabaseUrls, parseSettings, type Settings } from "../../src/settings/settings.ts";
+
+const TEMPLATE = "vitrina_template";
+const CINEMA_TEMPLATE = "vitrina_cinema_template";
+
+/** Migrating and generating data once, then copying, keeps a test's own database cheap. */
+export async function createTemplate(serverUrl: string): Promise<void> {
+  const admin = await open(serverUrl);
+  await admin.query(`CREATE DATABASE ${TEMPLATE}`);
+  const url = withDatabase(serverUrl, TEMPLATE);
+  await prepareDatabase(testSettings(url), url);
+  await admin.query(`CREATE DATABASE ${CINEMA_TEMPLATE} TEMPLATE ${TEMPLATE}`);
+  const cinemaUrl = withDatabase(serverUrl, CINEMA_TEMPLATE);
+  const cinema = await open(cinemaUrl);
+  for (const file of ["schema.sql", "data.sql"]) {
+    await cinema.query(await readFile(new URL(`../../examples/cinema/${file}`, import.meta.url), "utf8"));
+  }
+  await cinema.end();
+  await prepareDatabase(testSettings(cinemaUrl), cinemaUrl);
+  await admin.end();
+}
+
+export function testSettings(databaseUrl: string, more: Record<string, string> = {}): Settings {
+  return parseSettings({ DATABASE_URL: databaseUrl, API_PORT: "0", LOG_LEVEL: "silent", ...more }, process.cwd());
+}
+
+export interface TestDatabase {
+  readonly url: string;
+  readonly urls: DatabaseUrls;
+  readonly settings: Settings;
+  /** As the administrator; for looking and for preparing sources. */
+  query(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
+  openStore(): MetaStore;
+  drop(): Promise<void>;
+}
+
+interface TestDatabaseOptions {
+  readonly cinema?: boolean;
+  readonly settings?: Record<string, string>;
+  /** Without Vitrina's schema. */
+  readonly empty?: boolean;
+}
+
+export async function createTestDatabase(serverUrl: string, options: TestDatabaseOptions = {}): Promise<TestDatabase> {
+  const name = `test_${randomBytes(6).toString("hex")}`;
+  const template = options.empty ? "template0" : options.cinema ? CINEMA_TEMPLATE : TEMPLATE;
+  const server = await open(serverUrl);
+  await server.query(`CREATE DATABASE ${name} TEMPLATE ${template}`);
+  const url = withDatabase(serverUrl, name);
+  const settings = testSettings(url, options.settings);
+  const urls = settings.databaseUrls();
+  const pool = new pg.Pool({ connectionString: url, max: 4 });
+  pool.on("error", () => undefined);
+  const stores: MetaStore[] = [];
+  return {
+    url,
+    urls,
+    settings,
+    query: async (text, values) => (await pool.query(text, values)).rows,
+    openStore() {
+      const store = openMetaStore({ url: urls.meta, applicationName: "vitrina test", maxConnections: 10 });
+      stores.push(store);
+      return store;
+    },
+    async drop() {
+      await Promise.all(stores.map((store) => store.close()));
+      await pool.end();
+      await server.query(`DROP DATABASE ${name} WITH (FORCE)`);
+      await server.end();
+    },
+  };
+}
+
+async function open(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", () => undefined);
+  await client.connect();
+  return client;
+}
+
+function withDatabase(serverUrl: string, database: string): string {
+  const url = new URL(serverUrl);
+  url.pathname = `/${database}`;
+  return url.href;
+}

@@ -1,0 +1,27 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestProject } from "vitest/node";
+import { startEmbeddedPostgres } from "../../src/embedded-postgres/start-embedded-postgres.ts";
+import { createTemplate } from "./database.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    postgresUrl: string;
+  }
+}
+
+/** One real PostgreSQL for all tests, in a folder of its own and on a free port; every test makes its own database. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const dataDir = await mkdtemp(join(tmpdir(), "vitrina-tests-"));
+  const postgres = await startEmbeddedPostgres({
+    dataDir,
+    serverSettings: { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "300" },
+  });
+  project.provide("postgresUrl", postgres.url);
+  await createTemplate(postgres.url);
+  return async () => {
+    await postgres.stop();
+    await rm(dataDir, { recursive: true, force: true });
+  };
+}
