@@ -5,7 +5,7 @@
 --
 -- Sizes are settings of the session; unset ones take the default:
 --   SET cinema.films   = '1000';     rows of content.film_work
---   SET cinema.people  = '4000';     rows of content.person
+--   SET cinema.people  = '4000';     rows of content.person, at least 16
 --   SET cinema.ratings = '50000';    rows of ugc.ratings
 -- A larger size on a filled database adds rows and leaves the existing ones as they are.
 --
@@ -58,6 +58,68 @@ LANGUAGE sql IMMUTABLE AS $$
                       + pg_temp.cinema_hash('film quality', n) / 1000000 % 24)
   END
 $$;
+
+-- Large sizes: fill first, index afterwards. --------------------------------------------------------
+-- Millions of rows with random keys are loaded many times faster into bare tables. If the tables are
+-- still empty and much is about to come, their keys, indexes and foreign keys are dropped here, and
+-- made again from the same definitions after the last insert, all in one transaction.
+
+CREATE TEMPORARY TABLE IF NOT EXISTS cinema_rebuild (step integer, statement text);
+
+DO $do$
+DECLARE
+  tables constant regclass[] := ARRAY[
+    'content.film_work', 'content.genre', 'content.genre_film_work', 'content.person',
+    'content.person_film_work', 'ugc.ratings'
+  ]::regclass[];
+  name regclass;
+  filled boolean;
+  statement text;
+BEGIN
+  IF pg_temp.cinema_size('cinema.films', 1000) + pg_temp.cinema_size('cinema.people', 4000)
+     + pg_temp.cinema_size('cinema.ratings', 50000) < 500000 THEN
+    RETURN;
+  END IF;
+  FOREACH name IN ARRAY tables LOOP
+    EXECUTE format('SELECT EXISTS (SELECT FROM %s)', name) INTO filled;
+    IF filled THEN
+      RETURN;
+    END IF;
+  END LOOP;
+
+  -- Keys first, other indexes next, foreign keys last.
+  INSERT INTO pg_temp.cinema_rebuild (step, statement)
+  SELECT
+    CASE c.contype WHEN 'f' THEN 3 ELSE 1 END,
+    format('ALTER TABLE %s ADD CONSTRAINT %I %s', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid))
+  FROM pg_catalog.pg_constraint AS c
+  WHERE c.conrelid = ANY (tables) AND c.contype IN ('p', 'u', 'f')
+  UNION ALL
+  SELECT 2, pg_get_indexdef(i.indexrelid)
+  FROM pg_catalog.pg_index AS i
+  WHERE i.indrelid = ANY (tables)
+    AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint AS c WHERE c.conindid = i.indexrelid);
+
+  FOR statement IN
+    SELECT d.statement
+    FROM (
+      SELECT
+        CASE c.contype WHEN 'f' THEN 1 ELSE 2 END AS step,
+        format('ALTER TABLE %s DROP CONSTRAINT %I', c.conrelid::regclass, c.conname) AS statement
+      FROM pg_catalog.pg_constraint AS c
+      WHERE c.conrelid = ANY (tables) AND c.contype IN ('p', 'u', 'f')
+      UNION ALL
+      SELECT 3, format('DROP INDEX %s', i.indexrelid::regclass)
+      FROM pg_catalog.pg_index AS i
+      WHERE i.indrelid = ANY (tables)
+        AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint AS c WHERE c.conindid = i.indexrelid)
+    ) AS d
+    ORDER BY d.step
+  LOOP
+    EXECUTE statement;
+  END LOOP;
+END
+$do$;
 
 -- Genres --------------------------------------------------------------------------------------------
 
@@ -124,11 +186,11 @@ WITH words AS MATERIALIZED (
       'Fairbourne', 'Falkenau', 'Farrowdale', 'Fenwright', 'Fiorentino', 'Gallowglass', 'Garrowby', 'Glasswell',
       'Grevenor', 'Halvorsen', 'Harrowgate', 'Hawksmere', 'Heidenau', 'Holloway', 'Ibarrola', 'Inglethorpe',
       'Jansonius', 'Jarnefors', 'Kestrel', 'Kilbride', 'Kingsnorth', 'Lachlane', 'Larkspur', 'Lindqvist',
-      'Lockridge', 'Lovelace', 'Malmsten', 'Marchetti', 'Merriweather', 'Montclair', 'Mossgrave', 'Nachtigall',
-      'Netherby', 'Nightingale', 'Nordahl', 'Oakhurst', 'Ormonde', 'Osterberg', 'Pemberley', 'Penhallow',
-      'Pettibone', 'Quillfeather', 'Ravensworth', 'Redfern', 'Rosenthal', 'Rutherglen', 'Sandoval', 'Seabright',
-      'Silverdale', 'Skarsholm', 'Stonebridge', 'Strandberg', 'Tallis', 'Thackeray', 'Thornbury', 'Tidewell',
-      'Underhill', 'Valcourt', 'Vandermeer', 'Vinterberg', 'Wainscott', 'Weatherby', 'Westergaard', 'Whitlock',
+      'Lockridge', 'Loveridge', 'Malmsten', 'Marchetti', 'Merriweather', 'Montclair', 'Mossgrave', 'Nachtigall',
+      'Netherby', 'Nightwell', 'Nordahl', 'Oakhurst', 'Ormonde', 'Osterberg', 'Pemberley', 'Penhallow',
+      'Pettibone', 'Quillfeather', 'Ravensworth', 'Redfern', 'Rosendale', 'Rutherglen', 'Sandoval', 'Seabright',
+      'Silverdale', 'Skarsholm', 'Stonebridge', 'Strandberg', 'Tallis', 'Thackwell', 'Thornbury', 'Tidewell',
+      'Underhill', 'Valcourt', 'Vandermeer', 'Vintergren', 'Wainscott', 'Weatherby', 'Westergaard', 'Whitlock',
       'Winterbourne', 'Wolfenden', 'Wrexford', 'Yarborough', 'Yellowlees', 'Zabriskie', 'Zetterlund', 'Zilberman'
     ] AS family,
     ARRAY[
@@ -143,9 +205,9 @@ WITH words AS MATERIALIZED (
     ARRAY[
       'Азарьев', 'Березников', 'Ветлугин', 'Волжанов', 'Гореликов', 'Грачевников', 'Дубровкин', 'Ельчанинов',
       'Журавлихин', 'Заречнов', 'Звонов', 'Ильменёв', 'Калинников', 'Клёнов', 'Ключевников', 'Лебяжьев',
-      'Лозовников', 'Маяков', 'Метелицын', 'Низовцев', 'Огородов', 'Озеров', 'Певцов', 'Перелесов', 'Рассветов',
-      'Речников', 'Рябинников', 'Синичкин', 'Снегов', 'Тополев', 'Травников', 'Туманов', 'Угрюмов', 'Устьянцев',
-      'Фонарёв', 'Хвоин', 'Холмов', 'Цветаев', 'Чащин', 'Шиповников', 'Щукарёв', 'Ягодин'
+      'Лозовников', 'Маяков', 'Метелицын', 'Низовцев', 'Огородов', 'Приозёрнов', 'Перекатов', 'Перелесов', 'Рассветов',
+      'Речников', 'Рябинников', 'Синичкин', 'Снежников', 'Тополев', 'Травников', 'Туманников', 'Угрюмов', 'Устьянцев',
+      'Фонарёв', 'Хвоин', 'Холмов', 'Цветков', 'Чащин', 'Шиповников', 'Щукарёв', 'Ягодин'
     ] AS family_ru
 ),
 draw AS MATERIALIZED (
@@ -153,7 +215,7 @@ draw AS MATERIALIZED (
     s.n,
     pg_temp.cinema_hash('person name', s.n) AS h,
     pg_temp.cinema_moment('2021-06-16 20:14:09.311000+00', 900, pg_temp.cinema_hash('person created', s.n)) AS created
-  FROM generate_series(1, pg_temp.cinema_size('cinema.people', 4000)) AS s (n)
+  FROM generate_series(1, greatest(pg_temp.cinema_size('cinema.people', 4000), 16)) AS s (n)
 )
 INSERT INTO content.person (id, full_name, created, modified)
 SELECT
@@ -408,7 +470,7 @@ links AS (
   CROSS JOIN (VALUES (3), (4), (5)) AS g (genre_no)
   WHERE d.n <= 26
   UNION
-  SELECT d.n, d.film_id, d.created, 1 + ((p.x * p.x / 1000) * 26 / 1000)::integer
+  SELECT d.n, d.film_id, d.created, 1 + (p.x * 26 / (1000 + 4 * (1000 - p.x)))::integer
   FROM draw AS d
   CROSS JOIN LATERAL (VALUES
     (0, d.h % 1000),
@@ -439,7 +501,7 @@ WITH draw AS MATERIALIZED (
     pg_temp.cinema_film_created(s.n) AS created,
     pg_temp.cinema_hash('film people', s.n) AS h,
     pg_temp.cinema_hash('film first person', s.n) >> 30 AS x,
-    pg_temp.cinema_size('cinema.people', 4000) AS people
+    greatest(pg_temp.cinema_size('cinema.people', 4000), 16) AS people
   FROM generate_series(1, pg_temp.cinema_size('cinema.films', 1000)) AS s (n)
 ),
 casts AS MATERIALIZED (
@@ -475,15 +537,16 @@ CROSS JOIN LATERAL generate_series(0, c.directors + c.writers + c.actors - 1) AS
 ON CONFLICT DO NOTHING;
 
 -- Ratings -------------------------------------------------------------------------------------------
--- Number i of n ratings goes to film (i / n)^2 * rated films: a film's share falls with its number, and
--- the last tenth of the films has no rating. Ratings of one film are neighbours in i; the users are
--- taken round robin from a place that depends on the film, so nobody rates a film twice.
+-- With u = i / n, number i of n ratings goes to film u^2 / (1 + 3 (1 - u)) of the films that are rated: a
+-- film's share falls with its number, the first one has at most 2 n / sqrt(films), and the last tenth of
+-- the catalogue has none. Ratings of one film are neighbours in i, and their users are taken round robin
+-- from a place that depends on the film: nobody rates a film twice.
 
 WITH sizes AS MATERIALIZED (
   SELECT
     z.ratings,
     z.films,
-    greatest(z.ratings / 10, z.ratings / floor(sqrt(z.films))::bigint + 2) AS users
+    greatest(z.ratings / 10, 2 * z.ratings / floor(sqrt(z.films))::bigint + 2) AS users
   FROM (
     SELECT
       pg_temp.cinema_size('cinema.ratings', 50000) AS ratings,
@@ -502,7 +565,7 @@ films AS MATERIALIZED (
 draw AS (
   SELECT
     s.i,
-    1 + (s.i * s.i / z.ratings) * z.films / z.ratings AS film_no,
+    1 + (s.i * s.i / z.ratings) * z.films / (z.ratings + 3 * (z.ratings - s.i)) AS film_no,
     z.users,
     pg_temp.cinema_hash('rating', s.i) AS h
   FROM sizes AS z
@@ -533,7 +596,23 @@ SELECT
 FROM marks AS m
 ON CONFLICT DO NOTHING;
 
+-- Make again what a large size has dropped; nothing at a small one. ---------------------------------
+
+DO $do$
+DECLARE
+  statement text;
+BEGIN
+  PERFORM set_config('maintenance_work_mem', '256MB', true)
+  WHERE EXISTS (SELECT FROM pg_temp.cinema_rebuild);
+  FOR statement IN SELECT r.statement FROM pg_temp.cinema_rebuild AS r ORDER BY r.step, r.statement LOOP
+    EXECUTE statement;
+  END LOOP;
+END
+$do$;
+
 -- Leave nothing behind but the data. ----------------------------------------------------------------
+
+DROP TABLE pg_temp.cinema_rebuild;
 
 DROP FUNCTION pg_temp.cinema_film_quality(bigint);
 DROP FUNCTION pg_temp.cinema_film_created(bigint);

@@ -21,7 +21,7 @@ export interface SinkRequest {
   readonly createTarget: boolean;
 }
 
-export interface WriteCounts {
+interface WriteCounts {
   readonly rows_written: number;
   readonly rows_unchanged: number;
   readonly rows_deduplicated: number;

@@ -1,101 +1,75 @@
-import { STATUS_CODES } from "node:http";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
-import { hasZodFastifySchemaValidationErrors } from "fastify-type-provider-zod";
-import { z } from "zod";
-import { ERROR_CATALOGUE, type Problem, VitrinaError } from "../domain/error-catalogue.ts";
+import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Log } from "../observability/log.ts";
-
-/** RFC 9457 problem details; `detail` is always a sentence for a person. */
-export const problemSchema = z.looseObject({
-  type: z.string(),
-  title: z.string(),
-  status: z.int(),
-  detail: z.string(),
-  instance: z.string(),
-  code: z.string().describe("Stable; programs decide by it."),
-  hint: z.string().describe("What to do next."),
-  errors: z.array(z.object({ pointer: z.string(), message: z.string() })).optional(),
-});
+import { bodyTooLarge, unsupportedMediaType } from "./body-parser.ts";
+import { pathOf, sendProblem } from "./problem.ts";
 
 export function handleError(log: Log) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    const known = toVitrinaError(error);
-    if (known.httpStatus >= 500) log.error({ err: error, method: request.method, url: request.url }, "request failed");
-    return sendProblem(request, reply, known);
+    const problem = forStrangers(toVitrinaError(error, request), request);
+    if (problem.httpStatus >= 500) {
+      const { id, method, url } = request;
+      log.error({ err: error, request_id: id, method, url }, "request failed");
+    }
+    return sendProblem(request, reply, problem);
   };
 }
 
-export function handleUnknownRoute(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const path = request.url.split("?")[0];
-  return sendProblem(
-    request,
-    reply,
-    new VitrinaError("NOT_FOUND", `There is nothing at ${request.method} ${path}.`, {
-      hint: "See /docs for every path.",
-    }),
-  );
+export function handleUnknownPath(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  return sendProblem(request, reply, unknownPath(request));
 }
 
-function sendProblem(request: FastifyRequest, reply: FastifyReply, error: VitrinaError): FastifyReply {
-  const status = error.httpStatus;
-  const body = {
-    type: `urn:vitrina:error:${error.code.toLowerCase().replaceAll("_", "-")}`,
-    title: ERROR_CATALOGUE[error.code].title,
-    status,
-    detail: status === 500 ? `${STATUS_CODES[500]}. The log says more.` : error.message,
-    instance: request.url.split("?")[0],
-    code: error.code,
-    hint: error.hint,
-    ...(error.problems.length > 0 && { errors: error.problems }),
-    ...error.extra,
-  };
-  if (status === 503) reply.header("retry-after", "2");
-  // Sent as text: a route's answer schema describes its success, not its problems.
-  return reply.code(status).type("application/problem+json").serializer(String).send(JSON.stringify(body));
+function unknownPath(request: FastifyRequest): VitrinaError {
+  return new VitrinaError("NOT_FOUND", `There is nothing at ${request.method} ${pathOf(request)}.`, {
+    hint: "See /docs for every path.",
+  });
 }
 
-function toVitrinaError(error: FastifyError): VitrinaError {
+/** What Fastify throws by itself becomes an error of the catalogue. */
+function toVitrinaError(error: FastifyError, request: FastifyRequest): VitrinaError {
   if (error instanceof VitrinaError) return error;
-  if (hasZodFastifySchemaValidationErrors(error)) return invalidRequest(error);
   switch (error.statusCode) {
     case 400:
-      return new VitrinaError("MALFORMED_REQUEST", `${withoutDot(error.message)}.`, { cause: error });
+      return malformedRequest(error);
     case 413:
-      return new VitrinaError("BODY_TOO_LARGE", "The body is larger than 256 KiB.", { cause: error });
+      return bodyTooLarge(error);
+    case 414:
+      // A part of the path that is longer than any id or name.
+      return unknownPath(request);
     case 415:
-      return new VitrinaError("UNSUPPORTED_MEDIA_TYPE", "This path takes JSON only.", { cause: error });
+      return unsupportedMediaType(error);
     default:
       return new VitrinaError("INTERNAL", error.message, { cause: error });
   }
 }
 
-interface SchemaIssue {
-  readonly instancePath: string;
-  readonly message?: string | undefined;
-  readonly params?: unknown;
-}
-
-function invalidRequest(error: {
-  validation: readonly SchemaIssue[];
-  validationContext?: string | undefined;
-}): VitrinaError {
-  const problems: Problem[] = error.validation.flatMap(describeIssue);
-  const where = error.validationContext ?? "body";
-  const sentence = problems.map(
-    ({ pointer, message }) => `${pointer === "" ? `the ${where}` : pointer}: ${withoutDot(message)}`,
-  );
-  return new VitrinaError("INVALID_REQUEST", `The ${where} is not valid: ${sentence.join("; ")}.`, { problems });
-}
-
-function describeIssue({ instancePath, message = "It is not valid.", params }: SchemaIssue): Problem[] {
-  const place = instancePath.replace(/\/$/, "");
-  const keys = (params as { keys?: unknown } | undefined)?.keys;
-  if (Array.isArray(keys)) {
-    return keys.map((key) => ({ pointer: `${place}/${String(key)}`, message: "There is no such field." }));
+function malformedRequest(error: FastifyError): VitrinaError {
+  if (error.code === "FST_ERR_BAD_URL") {
+    return new VitrinaError("MALFORMED_REQUEST", "The path is not a valid URL: a % in it encodes no UTF-8 character.", {
+      hint: "Write a % as %25, and other special characters as %XX.",
+      cause: error,
+    });
   }
-  return [{ pointer: place, message: message.endsWith("received undefined") ? "It is required." : message }];
+  return new VitrinaError("MALFORMED_REQUEST", `${error.message.replace(/\.$/, "")}.`, { cause: error });
 }
 
-function withoutDot(text: string): string {
-  return text.replace(/\.$/, "");
+/** What the meta-store says about its own trouble names hosts, roles and tables: that is for the log only. */
+function forStrangers(error: VitrinaError, { id }: FastifyRequest): VitrinaError {
+  switch (error.code) {
+    case "DATABASE_UNAVAILABLE":
+      return new VitrinaError(error.code, "The database cannot be reached at the moment.", { cause: error });
+    case "DATABASE_BUSY":
+      return new VitrinaError(error.code, "The database could not finish in time.", { cause: error });
+    // Here they speak of Vitrina's own tables, so the caller did nothing wrong.
+    case "PERMISSION_DENIED":
+    case "ROW_REFUSED":
+      return internal(error, id);
+    default:
+      return error.httpStatus >= 500 ? internal(error, id) : error;
+  }
+}
+
+function internal(cause: VitrinaError, requestId: string): VitrinaError {
+  const detail = `Vitrina could not answer. The log says why, under the request id ${requestId}.`;
+  return new VitrinaError("INTERNAL", detail, { cause, extra: { request_id: requestId } });
 }

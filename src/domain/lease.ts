@@ -30,7 +30,3 @@ export function leaseTiming(durationMs: number): LeaseTiming {
     idleTimeoutMs: Math.floor(durationMs * 0.3),
   };
 }
-
-export function shouldGiveUpAfterLosses(losses: number): boolean {
-  return losses >= MAX_LOSSES;
-}

@@ -9,9 +9,8 @@ import { isHeld, PIPELINE_STATUSES, type PipelineStatus } from "./pipeline-statu
 export type PipelineId = string & { readonly __brand: "PipelineId" };
 export type RunId = string & { readonly __brand: "RunId" };
 
-export const PIPELINE_TYPES = ["SQL", "PYTHON", "TYPESCRIPT"] as const;
-export const PIPELINE_MODES = ["full", "incremental"] as const;
-export type PipelineMode = (typeof PIPELINE_MODES)[number];
+const PIPELINE_TYPES = ["SQL", "PYTHON", "TYPESCRIPT"] as const;
+const PIPELINE_MODES = ["full", "incremental"] as const;
 
 const UUID_SHAPE = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
@@ -41,7 +40,7 @@ const sqlText = z
   .refine((text) => !text.includes("\0"), "SQL has no NUL character.");
 
 /** A task as it is configured; the contract between tasks is checked by `parseTaskPlan`. */
-export const taskSchema = z.strictObject({
+const taskSchema = z.strictObject({
   order_index: z.int().describe("Position in the plan, from 1."),
   task_type: z.string().max(32).describe("SQL for the first task, then TYPESCRIPT or PYTHON."),
   body: sqlText.describe("The query, or the name of a registered task and its parameters as JSON."),

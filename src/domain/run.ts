@@ -2,10 +2,10 @@ import { z } from "zod";
 
 /** One attempt to execute a pipeline, and how its rows are counted. */
 
-export const RUN_STATUSES = ["RUNNING", "SUCCESS", "FAILED", "PAUSED"] as const;
+const RUN_STATUSES = ["RUNNING", "SUCCESS", "FAILED", "PAUSED"] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
-export const RUN_TRIGGERS = ["api", "schedule", "recovery"] as const;
+const RUN_TRIGGERS = ["api", "schedule", "recovery"] as const;
 export type RunTrigger = (typeof RUN_TRIGGERS)[number];
 
 const count = z.int().nonnegative();

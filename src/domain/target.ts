@@ -22,7 +22,7 @@ const MAX_IDENTIFIER_BYTES = 63;
 /** Two names of 63 quotes each, all doubled, and the dot between them: nothing longer can be valid. */
 const MAX_TEXT_LENGTH = 2 * (2 * MAX_IDENTIFIER_BYTES + 2) + 1;
 
-const NAME = String.raw`("(?:[^"]|"")*"|[^".]+)`;
+const NAME = '("(?:[^"]|"")*"|[^".]+)';
 const QUALIFIED_NAME = new RegExp(String.raw`^${NAME}\.${NAME}$`, "u");
 const UNQUOTED_NAME = /^[\p{L}_][\p{L}\p{M}\p{N}_$]*$/u;
 
@@ -67,7 +67,7 @@ function parseTable(text: string): Target {
   const [, schema, table] = QUALIFIED_NAME.exec(text) ?? [];
   if (schema === undefined || table === undefined) {
     throw notAllowed(
-      `${quote(text)} does not name a target: write <schema>.<table>, e.g. analytics.film_dim, or es:<index>.`,
+      `${quote(text)} does not name a target: write <schema>.<table>, e.g. analytics.films, or es:<index>.`,
     );
   }
   return { kind: "postgres", schema: parseIdentifier(schema), table: parseIdentifier(table) };

@@ -14,14 +14,14 @@ export interface TaskDefinition {
   readonly order_index: number;
   readonly task_type: string;
   readonly body: string;
-  readonly source_table?: string | null;
-  readonly target_table?: string | null;
+  readonly source_table?: string | null | undefined;
+  readonly target_table?: string | null | undefined;
 }
 
 export interface TaskPlanConfig {
-  readonly source_query?: string | null;
+  readonly source_query?: string | null | undefined;
   readonly target_table: string;
-  readonly tasks?: readonly TaskDefinition[];
+  readonly tasks?: readonly TaskDefinition[] | undefined;
 }
 
 interface Transform {

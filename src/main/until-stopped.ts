@@ -7,7 +7,7 @@ export function untilStopped(): Promise<NodeJS.Signals> {
       asked = true;
       resolve(signal);
     };
-    process.on("SIGINT", ask);
-    process.on("SIGTERM", ask);
+    // SIGHUP: the terminal was closed.
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, ask);
   });
 }

@@ -10,8 +10,7 @@ import { VitrinaError } from "../domain/error-catalogue.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-export const ROLES = ["reader", "writer", "meta"] as const;
-export type Role = (typeof ROLES)[number];
+type Role = "reader" | "writer" | "meta";
 
 const databaseUrl = z.string().refine(isPostgresUrl, "is not a PostgreSQL URL (postgres://user:password@host:5432/db)");
 

@@ -370,10 +370,10 @@ describe("what cannot work is explained in a sentence", () => {
 
   it("a disk without space", async ({ skip }) => {
     const folder = await newFolder();
-    const mount = spawn("mount", ["-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], { stdio: "ignore" });
+    const mount = spawn("/bin/mount", ["-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], { stdio: "ignore" });
     const [code] = await once(mount, "exit").catch(() => [-1]);
     if (code !== 0) skip("needs the right to mount a small file system");
-    onTestFinished(async () => void (await once(spawn("umount", [folder]), "exit")));
+    onTestFinished(async () => void (await once(spawn("/bin/umount", [folder]), "exit")));
     await expect(start({ dataDir: folder })).rejects.toMatchObject({
       code: "EMBEDDED_POSTGRES_FAILED",
       message: expect.stringMatching(/could not be created: .*No space left on device.*postgres\.log/),

@@ -26,7 +26,7 @@ export async function createTemplate(serverUrl: string): Promise<void> {
   await admin.end();
 }
 
-export function testSettings(databaseUrl: string, more: Record<string, string> = {}): Settings {
+function testSettings(databaseUrl: string, more: Record<string, string> = {}): Settings {
   return parseSettings({ DATABASE_URL: databaseUrl, API_PORT: "0", LOG_LEVEL: "silent", ...more }, process.cwd());
 }
 

@@ -1,29 +1,41 @@
 import { z } from "zod";
-import { problemSchema } from "../error-handler.ts";
+import { VitrinaError } from "../../domain/error-catalogue.ts";
+import { answer } from "../openapi.ts";
+import { problems, sendProblem } from "../problem.ts";
 import type { Api, ApiParts } from "../server.ts";
 
-const ok = z.object({ status: z.literal("ok") });
+const OK = { status: "ok" } as const;
+const response = { 200: answer("It is well.", z.object({ status: z.literal("ok") })) };
+const tags = ["health"];
 
-export function healthRoutes({ store }: ApiParts) {
-  const tags = ["health"];
+const operations = {
+  getHealth: { tags, operationId: "getHealth", summary: "The process lives", response },
+  getLiveness: { tags, operationId: "getLiveness", summary: "The process lives", response },
+  getReadiness: {
+    tags,
+    operationId: "getReadiness",
+    summary: "The database answers and has the right schema",
+    response: { ...response, ...problems(503) },
+  },
+};
 
-  return async (api: Api): Promise<void> => {
-    const live = { schema: { tags, summary: "The process lives", response: { 200: ok } } };
-    api.get("/health", live, () => ({ status: "ok" as const }));
-    api.get("/health/live", live, () => ({ status: "ok" as const }));
-    api.get(
-      "/health/ready",
-      {
-        schema: {
-          tags,
-          summary: "The database answers and has the right schema",
-          response: { 200: ok, "5xx": problemSchema },
-        },
-      },
-      async () => {
-        await store.checkReady();
-        return { status: "ok" as const };
-      },
-    );
-  };
+export function healthRoutes(api: Api, { store, log }: ApiParts): void {
+  api.get("/health", { schema: operations.getHealth }, () => OK);
+  api.get("/health/live", { schema: operations.getLiveness }, () => OK);
+  api.get("/health/ready", { schema: operations.getReadiness }, async (request, reply) => {
+    try {
+      await store.checkReady();
+      return OK;
+    } catch (error) {
+      log.warn({ err: error }, "not ready");
+      return sendProblem(request, reply, whyNotReady(error), 503);
+    }
+  });
+}
+
+/** A schema that does not fit is told as it is; other trouble of the database only to the log. */
+function whyNotReady(error: unknown): VitrinaError {
+  const isSchema = error instanceof VitrinaError && ["SCHEMA_MISSING", "SCHEMA_TOO_NEW"].includes(error.code);
+  if (isSchema) return error;
+  return new VitrinaError("DATABASE_UNAVAILABLE", "The database cannot be reached at the moment.", { cause: error });
 }

@@ -3,16 +3,29 @@ import type { PipelineConfig } from "../../domain/pipeline.ts";
 import { parseSchedule } from "../../domain/schedule.ts";
 import type { TargetAllowList } from "../../domain/target.ts";
 import { parseTaskPlan } from "../../domain/task-plan.ts";
+import { invalidRequest } from "../validation.ts";
 
-/** The rules that span several fields, or need the settings. All mistakes are reported at once. */
-export function checkConfiguration(config: PipelineConfig, targets: TargetAllowList): void {
-  const problems = [...planProblems(config, targets), ...scheduleProblems(config), ...incrementalProblems(config)];
-  if (problems.length === 0) return;
-  throw new VitrinaError(
-    "INVALID_REQUEST",
-    problems.map(({ pointer, message }) => `${pointer}: ${message}`).join(" "),
-    { problems },
+interface Rule {
+  /** The fields that the rule looks at. */
+  readonly fields: readonly (keyof PipelineConfig)[];
+  readonly findProblems: (config: PipelineConfig, targets: TargetAllowList) => readonly Problem[];
+}
+
+const RULES: readonly Rule[] = [
+  { fields: ["source_query", "target_table", "tasks"], findProblems: planProblems },
+  { fields: ["schedule_interval"], findProblems: scheduleProblems },
+  { fields: ["mode", "incremental_key", "incremental_id_key"], findProblems: incrementalProblems },
+];
+
+/**
+ * The rules that span several fields, or need the settings. All mistakes are reported at once. A change is held only
+ * against the rules it touches, so that a pipeline whose target is no longer allowed can still be disabled.
+ */
+export function checkConfiguration(config: PipelineConfig, targets: TargetAllowList, change: object = config): void {
+  const problems = RULES.filter(({ fields }) => fields.some((field) => field in change)).flatMap(({ findProblems }) =>
+    findProblems(config, targets),
   );
+  if (problems.length > 0) throw invalidRequest("body", problems);
 }
 
 function planProblems(config: PipelineConfig, targets: TargetAllowList): readonly Problem[] {
@@ -24,7 +37,7 @@ function scheduleProblems({ schedule_interval }: PipelineConfig): readonly Probl
   return problemsOf("/schedule_interval", () => parseSchedule(schedule_interval));
 }
 
-function incrementalProblems({ mode, incremental_key, incremental_id_key }: PipelineConfig): Problem[] {
+function incrementalProblems({ mode, incremental_key, incremental_id_key }: PipelineConfig): readonly Problem[] {
   if (mode === "incremental" && incremental_key === null) {
     return [{ pointer: "/incremental_key", message: "An incremental pipeline needs an incremental_key." }];
   }

@@ -1,36 +1,39 @@
 import { z } from "zod";
 import { runSchema } from "../../domain/run.ts";
-import { problemSchema } from "../error-handler.ts";
+import { answer } from "../openapi.ts";
 import { pageOf, pageQuery } from "../paging.ts";
+import { idParams } from "../pipelines/id-params.ts";
+import { problems } from "../problem.ts";
 import type { Api, ApiParts } from "../server.ts";
 
-const idParams = z.object({ id: z.string().min(1).max(100).describe("The id or the name of the pipeline.") });
-const runParams = idParams.extend({ run_id: z.string().min(1).max(100) });
+const tags = ["runs"];
 
-export function runRoutes({ store }: ApiParts, hide: boolean) {
-  const tags = ["runs"];
-  const problems = { "4xx": problemSchema };
+const operations = {
+  listRuns: {
+    tags,
+    operationId: "listRuns",
+    summary: "List the runs of a pipeline, newest first",
+    params: idParams,
+    querystring: pageQuery,
+    response: { 200: answer("A page of runs.", pageOf(runSchema)), ...problems(404, 422) },
+  },
+  getRun: {
+    tags,
+    operationId: "getRun",
+    summary: "Read a run",
+    params: idParams.extend({ run_id: z.string().min(1).describe("The id of the run.") }),
+    response: { 200: answer("The run.", runSchema), ...problems(404) },
+  },
+};
 
-  return async (api: Api): Promise<void> => {
-    api.get(
-      "/pipelines/:id/runs",
-      {
-        schema: {
-          hide,
-          tags,
-          summary: "List runs, newest first",
-          params: idParams,
-          querystring: pageQuery,
-          response: { 200: pageOf(runSchema), ...problems },
-        },
-      },
-      async ({ params, query }) => store.listRuns((await store.getPipeline(params.id)).id, query),
-    );
+export function runRoutes(api: Api, { store }: ApiParts): void {
+  api.get("/pipelines/:id/runs", { schema: operations.listRuns }, async ({ params, query }) => {
+    const { id } = await store.getPipeline(params.id);
+    return store.listRuns(id, query);
+  });
 
-    api.get(
-      "/pipelines/:id/runs/:run_id",
-      { schema: { hide, tags, summary: "Read a run", params: runParams, response: { 200: runSchema, ...problems } } },
-      async ({ params }) => store.getRun((await store.getPipeline(params.id)).id, params.run_id),
-    );
-  };
+  api.get("/pipelines/:id/runs/:run_id", { schema: operations.getRun }, async ({ params }) => {
+    const { id } = await store.getPipeline(params.id);
+    return store.getRun(id, params.run_id);
+  });
 }

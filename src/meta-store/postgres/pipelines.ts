@@ -217,7 +217,7 @@ async function keepVersion(
   );
 }
 
-export function pipelineNotFound(idOrName: string): VitrinaError {
+function pipelineNotFound(idOrName: string): VitrinaError {
   return new VitrinaError("PIPELINE_NOT_FOUND", `There is no pipeline "${idOrName}".`);
 }
 

@@ -1,0 +1,17 @@
+.DEFAULT_GOAL := help
+.PHONY: start test check bench help
+
+start: ## start everything on this machine, with the demo; stop with Ctrl-C
+	npm start
+
+test: ## run all tests
+	npm test
+
+check: ## formatting, types, unused code and all tests: run it before each commit
+	npm run check
+
+bench: ## measure how fast it is
+	npm run bench
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,0 +1,71 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
+import { ERROR_CATALOGUE, type VitrinaError } from "../domain/error-catalogue.ts";
+
+const CONTENT_TYPE = "application/problem+json";
+
+/** RFC 9457 problem details; `detail` is always a sentence for a person. */
+export const problemSchema = z
+  .looseObject({
+    type: z.string().describe("Names the kind of problem; as stable as the code."),
+    title: z.string().describe("The kind of problem in a few words."),
+    status: z.int().describe("The HTTP status."),
+    detail: z.string().describe("What went wrong this time."),
+    instance: z.string().describe("The path that was asked."),
+    code: z.string().describe("Stable; programs decide by it."),
+    hint: z.string().describe("What to do next."),
+    errors: z
+      .array(z.object({ pointer: z.string().describe("JSON pointer to the field."), message: z.string() }))
+      .optional()
+      .describe("Every mistake in the request."),
+    pipeline_status: z.string().optional().describe("The status that does not allow the request."),
+    request_id: z.string().optional().describe("Find the request in the log by it."),
+  })
+  .describe("Problem details (RFC 9457).");
+
+/** `error` must be fit for strangers: its sentence is sent as it is. */
+export function sendProblem(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  error: VitrinaError,
+  status: number = error.httpStatus,
+): FastifyReply {
+  const body = {
+    type: `urn:vitrina:error:${error.code.toLowerCase().replaceAll("_", "-")}`,
+    title: ERROR_CATALOGUE[error.code].title,
+    status,
+    detail: error.message,
+    instance: pathOf(request),
+    code: error.code,
+    hint: error.hint,
+    ...(error.problems.length > 0 && { errors: error.problems }),
+    ...error.extra,
+  };
+  if (status === 503) reply.header("retry-after", "2");
+  // Sent as text: a route's answer schema describes its success, not its problems.
+  return reply.code(status).type(CONTENT_TYPE).serializer(String).send(JSON.stringify(body));
+}
+
+export function pathOf(request: FastifyRequest): string {
+  return request.url.replace(/\?.*$/s, "");
+}
+
+const DESCRIPTIONS = {
+  400: "The request cannot be read.",
+  404: "There is no such pipeline or run.",
+  409: "The state of the pipeline, or another pipeline, does not allow it.",
+  413: "The body is too large.",
+  415: "The body is not JSON.",
+  422: "The request is not valid; `errors` points at each field.",
+  503: "The database cannot be reached.",
+} as const;
+
+type ProblemStatus = keyof typeof DESCRIPTIONS;
+
+const described = (description: string) => ({ description, content: { [CONTENT_TYPE]: { schema: problemSchema } } });
+
+/** What an operation can answer besides success, for its documentation. */
+export function problems(...statuses: ProblemStatus[]): Record<string, ReturnType<typeof described>> {
+  const listed = statuses.map((status) => [status, described(DESCRIPTIONS[status])]);
+  return { ...Object.fromEntries(listed), "5xx": described("Vitrina or its database is in trouble.") };
+}

@@ -1,0 +1,75 @@
+import type { FastifySchemaCompiler } from "fastify";
+import { z } from "zod";
+import { type Problem, VitrinaError } from "../domain/error-catalogue.ts";
+import { plainMessage } from "./plain-messages.ts";
+
+/** A sentence that lists hundreds of mistakes helps nobody; `errors` has them all. */
+const MISTAKES_IN_A_SENTENCE = 5;
+const LONGEST_POINTER_IN_A_SENTENCE = 100;
+
+/** PostgreSQL stores neither NUL nor half of a surrogate pair. */
+const UNSTORABLE = /\0|\p{Surrogate}/u;
+
+/** Checks a part of a request with its zod schema; every mistake is reported, with its place. */
+export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart }) => {
+  return (data: unknown) => {
+    const result = z.safeParse(schema, data, { error: plainMessage });
+    const problems = result.success ? unstorableTexts(result.data, []) : problemsOf(result.error.issues);
+    return problems.length === 0 ? { value: result.data } : { error: refusal(httpPart, problems) };
+  };
+};
+
+function refusal(httpPart: string | undefined, problems: readonly Problem[]): VitrinaError {
+  switch (httpPart) {
+    case "params":
+      // No id and no name is like that.
+      return new VitrinaError("NOT_FOUND", "The path names nothing that could exist.", { problems });
+    case "querystring":
+      return invalidRequest("query", problems);
+    default:
+      return invalidRequest("body", problems);
+  }
+}
+
+export function invalidRequest(part: "body" | "query", problems: readonly Problem[]): VitrinaError {
+  const told = problems.slice(0, MISTAKES_IN_A_SENTENCE).map(inASentence);
+  const untold = problems.length - told.length;
+  if (untold > 0) told.push(`And ${untold} more.`);
+  return new VitrinaError("INVALID_REQUEST", `The ${part} is not valid. ${told.join(" ")}`, { problems });
+}
+
+function inASentence({ pointer, message }: Problem): string {
+  if (pointer === "") return message;
+  const isLong = pointer.length > LONGEST_POINTER_IN_A_SENTENCE;
+  return `${isLong ? `${pointer.slice(0, LONGEST_POINTER_IN_A_SENTENCE)}…` : pointer}: ${message}`;
+}
+
+/**
+ * Of several mistakes of one kind in one place, such as two upper bounds, the last is the narrowest. What is said of
+ * the whole only repeats what is said of its fields.
+ */
+function problemsOf(issues: readonly z.core.$ZodIssue[]): Problem[] {
+  const found = issues.flatMap((issue) => {
+    const paths = issue.code === "unrecognized_keys" ? issue.keys.map((key) => [...issue.path, key]) : [issue.path];
+    return paths.map((path) => ({ kind: issue.code, pointer: pointerTo(path), message: issue.message }));
+  });
+  const lastOfEach = new Map(found.map(({ kind, ...problem }) => [`${kind} ${problem.pointer}`, problem]));
+  const problems = [...lastOfEach.values()];
+  const ofFields = problems.filter(({ pointer }) => pointer !== "");
+  return ofFields.length > 0 ? ofFields : problems;
+}
+
+/** Only data that passed its schema comes here, so the depth is bounded. */
+function unstorableTexts(value: unknown, path: readonly PropertyKey[]): Problem[] {
+  if (typeof value === "string" && UNSTORABLE.test(value)) {
+    const message = "It contains a character that the database does not know: NUL, or half of a surrogate pair.";
+    return [{ pointer: pointerTo(path), message }];
+  }
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) => unstorableTexts(inner, [...path, key]));
+}
+
+/** RFC 6901. */
+function pointerTo(path: readonly PropertyKey[]): string {
+  return path.map((step) => `/${String(step).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+}

@@ -1,0 +1,82 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+
+/** Who may import whom, as in ARCHITECTURE.md. A folder is named alone, a single file with its path. */
+const ALLOWED: Record<string, readonly string[]> = {
+  domain: [],
+  observability: ["domain"],
+  settings: ["domain"],
+  postgres: ["domain"],
+  "embedded-postgres": ["domain"],
+  "meta-store": ["domain", "observability", "postgres"],
+  connectors: ["domain", "observability", "postgres"],
+  "control-plane": ["domain", "meta-store/meta-store.ts", "observability", "settings"],
+  "data-plane": ["domain", "meta-store/meta-store.ts", "connectors", "observability", "postgres", "settings"],
+  main: [
+    "domain",
+    "observability",
+    "settings",
+    "postgres",
+    "embedded-postgres",
+    "meta-store",
+    "connectors",
+    "control-plane",
+    "data-plane",
+  ],
+};
+
+const SRC = fileURLToPath(new URL("../src", import.meta.url));
+
+const files = readdirSync(SRC, { recursive: true })
+  .map(String)
+  .filter((file) => file.endsWith(".ts"));
+
+function importsOf(file: string): string[] {
+  const text = readFileSync(join(SRC, file), "utf8");
+  return [...text.matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+)"/g)].map(([, path]) =>
+    relative(SRC, join(SRC, dirname(file), path as string)),
+  );
+}
+
+const folderOf = (file: string): string => file.split("/")[0] as string;
+
+describe("the import table", () => {
+  it("names every folder of src", () => {
+    expect([...new Set(files.map(folderOf))].sort()).toEqual(Object.keys(ALLOWED).sort());
+  });
+
+  it.each(Object.keys(ALLOWED))("%s imports only what it may", (folder) => {
+    const allowed = ALLOWED[folder] ?? [];
+    const forbidden = files
+      .filter((file) => folderOf(file) === folder)
+      .flatMap((file) => importsOf(file).map((target) => ({ file, target })))
+      .filter(({ target }) => folderOf(target) !== folder)
+      .filter(({ target }) => !allowed.includes(folderOf(target)) && !allowed.includes(target));
+    expect(forbidden).toEqual([]);
+  });
+
+  it("finds imports at all", () => {
+    expect(importsOf("main/vitrina.ts").length).toBeGreaterThan(5);
+  });
+});
+
+describe("habits", () => {
+  const textOf = (file: string): string => readFileSync(join(SRC, file), "utf8");
+
+  it("only settings reads the environment", () => {
+    expect(files.filter((file) => textOf(file).includes("process.env") && folderOf(file) !== "settings")).toEqual([]);
+  });
+
+  it("the runner knows nothing of HTTP, and the domain nothing of drivers", () => {
+    const importing = (folder: string, pattern: RegExp): string[] =>
+      files.filter((file) => folderOf(file) === folder && pattern.test(textOf(file)));
+    expect(importing("data-plane", /from "(fastify|node:http)/)).toEqual([]);
+    expect(importing("domain", /from "(pg|node:fs|node:net|fastify)/)).toEqual([]);
+  });
+
+  it("no mart of the demo is named in the sources", () => {
+    expect(files.filter((file) => /film_dim|film_rating|genre_dim|film_work/.test(textOf(file)))).toEqual([]);
+  });
+});

@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import {
+  isHeld,
+  nextStatus,
+  PIPELINE_EVENTS,
+  PIPELINE_STATUSES,
+  type PipelineEvent,
+  type PipelineStatus,
+  transitionsOf,
+} from "../../src/domain/pipeline-status.ts";
+
+/** SPEC R4.9 (and the takeover of R4.7), written out by hand: every change there may ever be. */
+const EDGES: readonly [PipelineStatus, PipelineEvent, PipelineStatus][] = [
+  ["IDLE", "request_run", "RUN_REQUESTED"],
+  ["RUN_REQUESTED", "claim", "RUNNING"],
+  ["RUNNING", "succeed", "IDLE"],
+  ["RUNNING", "fail", "FAILED"],
+  ["RUNNING", "request_pause", "PAUSE_REQUESTED"],
+  ["PAUSE_REQUESTED", "pause", "PAUSED"],
+  ["PAUSE_REQUESTED", "fail", "FAILED"],
+  ["PAUSED", "request_run", "RUN_REQUESTED"],
+  ["FAILED", "request_run", "RUN_REQUESTED"],
+  ["RUNNING", "hand_back", "RUN_REQUESTED"],
+  ["PAUSE_REQUESTED", "hand_back", "PAUSED"],
+];
+
+/** SPEC R3.3: a request that is already fulfilled, or on its way, changes nothing and is no conflict. */
+const REPEATS: readonly [PipelineStatus, PipelineEvent][] = [
+  ["RUN_REQUESTED", "request_run"],
+  ["RUNNING", "request_run"],
+  ["PAUSE_REQUESTED", "request_pause"],
+  ["PAUSED", "request_pause"],
+];
+
+describe("the status machine", () => {
+  it.each(EDGES)("R4.9 %s on %s becomes %s", (from, event, to) => {
+    expect(nextStatus(from, event)).toBe(to);
+  });
+
+  it.each(REPEATS)("R3.3 %s stays as it is on %s", (status, event) => {
+    expect(nextStatus(status, event)).toBe(status);
+  });
+
+  it("R4.9 allows nothing else", () => {
+    const listed = new Set([...EDGES, ...REPEATS].map(([from, event]) => `${from} ${event}`));
+    const allowed = PIPELINE_STATUSES.flatMap((from) =>
+      PIPELINE_EVENTS.filter((event) => nextStatus(from, event) !== undefined).map((event) => `${from} ${event}`),
+    );
+    expect(new Set(allowed)).toEqual(listed);
+  });
+
+  it("R4.9 gives SQL the same transitions", () => {
+    for (const event of PIPELINE_EVENTS) {
+      const { from, to } = transitionsOf(event);
+      expect(from).toEqual(PIPELINE_STATUSES.filter((status) => nextStatus(status, event) !== undefined));
+      expect(to).toEqual(from.map((status) => nextStatus(status, event)));
+    }
+  });
+
+  it("R4.9 gives SQL a list without any status that the event does not allow", () => {
+    expect(transitionsOf("hand_back")).toEqual({
+      from: ["RUNNING", "PAUSE_REQUESTED"],
+      to: ["RUN_REQUESTED", "PAUSED"],
+    });
+  });
+
+  it("R4.7 a runner holds the pipeline while it runs or is asked to pause", () => {
+    expect(PIPELINE_STATUSES.filter(isHeld)).toEqual(["RUNNING", "PAUSE_REQUESTED"]);
+  });
+});

@@ -1,0 +1,161 @@
+import { describe, expect, it } from "vitest";
+import { VitrinaError } from "../../src/domain/error-catalogue.ts";
+import {
+  formatTarget,
+  isAllowedTarget,
+  parseTarget,
+  requireAllowedTarget,
+  type Target,
+  type TargetAllowList,
+} from "../../src/domain/target.ts";
+
+const table = (schema: string, name: string): Target => ({ kind: "postgres", schema, table: name });
+const index = (name: string): Target => ({ kind: "elasticsearch", index: name });
+
+function refusalOf(action: () => unknown): string {
+  try {
+    action();
+  } catch (error) {
+    expect(error).toBeInstanceOf(VitrinaError);
+    expect(error).toMatchObject({ code: "TARGET_NOT_ALLOWED", httpStatus: 422 });
+    return (error as VitrinaError).message;
+  }
+  throw new Error("The target was accepted.");
+}
+
+describe("parseTarget", () => {
+  it.each<[string, Target]>([
+    ["analytics.film_dim", table("analytics", "film_dim")],
+    ["  analytics.film_dim\n", table("analytics", "film_dim")],
+    ["Analytics.Film_Dim", table("analytics", "film_dim")],
+    ['analytics."Film Dim"', table("analytics", "Film Dim")],
+    ['"My ""Schema"""."a.b"', table('My "Schema"', "a.b")],
+    ['"es:film"."t"', table("es:film", "t")],
+    ["analytics._x$1", table("analytics", "_x$1")],
+    ["витрина.фильмы", table("витрина", "фильмы")],
+    ["es:film_dim", index("film_dim")],
+    ["es:0-films", index("0-films")],
+    [`es:${"a".repeat(63)}`, index("a".repeat(63))],
+  ])("R1.2 reads %j", (text, target) => {
+    expect(parseTarget(text)).toEqual(target);
+  });
+
+  it("folds only ASCII letters of an unquoted name, as PostgreSQL does in a UTF-8 database", () => {
+    expect(parseTarget("analytics.FilmЖ")).toEqual(table("analytics", "filmЖ"));
+  });
+
+  it.each([
+    "",
+    ".",
+    "film_dim",
+    "db.analytics.film_dim",
+    "analytics.",
+    ".film_dim",
+    'analytics."film',
+    'analytics.film"dim"',
+    'analytics."a"b"',
+  ])("refuses %j and shows how a target is written", (text) => {
+    expect(refusalOf(() => parseTarget(text))).toContain("<schema>.<table>");
+  });
+
+  it.each([
+    "analytics.film dim",
+    "analytics.1film",
+    "analytics.film-dim",
+    "analytics.film;drop",
+    "ES:film.dim",
+    "analytics.fi\u200blm",
+    "analytics.$film",
+  ])("asks for quotes around the odd name in %j", (text) => {
+    expect(refusalOf(() => parseTarget(text))).toContain("double quotes");
+  });
+
+  it("says that a name is empty", () => {
+    expect(refusalOf(() => parseTarget('analytics.""'))).toBe("A schema or table name is empty.");
+  });
+
+  it.each(['analytics."a\0b"', 'analytics."a\ud800b"'])("refuses %j, which PostgreSQL cannot store", (text) => {
+    expect(refusalOf(() => parseTarget(text))).toContain("cannot store");
+  });
+
+  it("counts the 63 bytes of a name in UTF-8, not in characters", () => {
+    expect(parseTarget(`analytics.${"a".repeat(63)}`)).toEqual(table("analytics", "a".repeat(63)));
+    expect(parseTarget(`analytics.${"ж".repeat(31)}`)).toEqual(table("analytics", "ж".repeat(31)));
+    expect(refusalOf(() => parseTarget(`analytics.${"a".repeat(64)}`))).toContain("63 bytes");
+    expect(refusalOf(() => parseTarget(`analytics.${"ж".repeat(32)}`))).toContain("63 bytes");
+  });
+
+  it("refuses a text of any length with a short sentence", () => {
+    expect(refusalOf(() => parseTarget(`analytics."${'""'.repeat(5_000_000)}"`))).toContain("63 bytes");
+    expect(refusalOf(() => parseTarget(`es:${"a".repeat(10_000)}`)).length).toBeLessThan(300);
+  });
+
+  it("accepts two names of 63 quotes, the longest text there is", () => {
+    const quotes = '"'.repeat(63);
+    expect(parseTarget(formatTarget(table(quotes, quotes)))).toEqual(table(quotes, quotes));
+  });
+
+  it.each([
+    "es:",
+    "es:Film",
+    "es:_film",
+    "es:-film",
+    "es:film*",
+    "es:film,other",
+    "es:../x",
+    "es:film dim",
+    "es:фильм",
+  ])("refuses the index of %j", (text) => {
+    expect(refusalOf(() => parseTarget(text))).toContain("is not an index name");
+  });
+});
+
+describe("formatTarget", () => {
+  it.each<[Target, string]>([
+    [table("analytics", "film_dim"), "analytics.film_dim"],
+    [table("analytics", "Film Dim"), 'analytics."Film Dim"'],
+    [table("analytics", "Film"), 'analytics."Film"'],
+    [table("a.b", 'say "hi"'), '"a.b"."say ""hi"""'],
+    [table("витрина", "Фильмы"), "витрина.Фильмы"],
+    [index("film_dim"), "es:film_dim"],
+  ])("quotes only where needed: %j is %j", (target, text) => {
+    expect(formatTarget(target)).toBe(text);
+  });
+});
+
+describe("the allow-list", () => {
+  const allowList: TargetAllowList = { schemas: ["analytics", "Marts"], indexes: ["film_dim", "agg-*", "*_v2"] };
+
+  it.each(["analytics.film_dim", "ANALYTICS.x", '"Marts".x', "es:film_dim", "es:agg-", "es:agg-1", "es:genre_v2"])(
+    "R8.1 allows %j",
+    (text) => {
+      expect(requireAllowedTarget(text, allowList)).toEqual(parseTarget(text));
+    },
+  );
+
+  it.each(["etl.etl_pipelines", '"Analytics".x', "marts.x", "es:film_dim2", "es:film", "es:my-agg-1", "es:genre_v2x"])(
+    "R8.1 refuses %j and names what is allowed",
+    (text) => {
+      expect(isAllowedTarget(parseTarget(text), allowList)).toBe(false);
+      const refusal = refusalOf(() => requireAllowedTarget(text, allowList));
+      expect(refusal).toContain(formatTarget(parseTarget(text)));
+      expect(refusal).toContain('analytics.<table>, "Marts".<table>, es:film_dim, es:agg-*, es:*_v2');
+    },
+  );
+
+  it("R8.1 allows nothing when it is empty, and says so", () => {
+    const empty: TargetAllowList = { schemas: [], indexes: [] };
+    expect(refusalOf(() => requireAllowedTarget("analytics.film_dim", empty))).toContain("allowed are: none");
+    expect(isAllowedTarget(index("film_dim"), empty)).toBe(false);
+  });
+
+  it("takes every character but * literally", () => {
+    expect(isAllowedTarget(index("film_dim"), { schemas: [], indexes: ["film.dim", "film_di+m", "(film_dim"] })).toBe(
+      false,
+    );
+  });
+
+  it("refuses nonsense before it asks what is allowed", () => {
+    expect(refusalOf(() => requireAllowedTarget("film_dim", allowList))).toContain("<schema>.<table>");
+  });
+});

@@ -1,0 +1,214 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
+import { createTestDatabase } from "../support/database.ts";
+import { until } from "../support/until.ts";
+import { spawnVitrina, type VitrinaProcess } from "../support/vitrina-process.ts";
+
+/** The whole product as a user meets it: real processes, a fresh folder, real HTTP. */
+
+let folder: string;
+const started: VitrinaProcess[] = [];
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "vitrina-e2e-"));
+});
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((vitrina) => vitrina.stop()));
+  await rm(folder, { recursive: true, force: true });
+});
+
+function start(env: Record<string, string> = {}): VitrinaProcess {
+  const vitrina = spawnVitrina(["start"], { cwd: folder, env: { API_PORT: "0", LEASE_SECONDS: "3", ...env } });
+  started.push(vitrina);
+  return vitrina;
+}
+
+async function ready(vitrina: VitrinaProcess): Promise<string> {
+  await vitrina.untilPrinted("Vitrina is ready");
+  await vitrina.untilPrinted("Ctrl-C");
+  return /API {8}(http:\/\/[^/]+)/.exec(vitrina.output())?.[1] as string;
+}
+
+async function connectToDatabase(): Promise<pg.Client> {
+  const command = spawnVitrina(["db-url"], { cwd: folder });
+  expect(await command.exited).toBe(0);
+  const client = new pg.Client({ connectionString: command.output().trim() });
+  await client.connect();
+  return client;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the answers are what is under test
+const get = async (url: string): Promise<any> => (await fetch(url)).json();
+
+interface PipelineAnswer {
+  readonly name: string;
+  readonly status: string;
+  readonly source_query: string;
+  readonly target_table: string;
+}
+
+async function requireMartsToEqualTheirQueries(api: string, database: pg.Client): Promise<PipelineAnswer[]> {
+  const { items } = (await get(`${api}/api/v1/pipelines`)) as { items: PipelineAnswer[] };
+  for (const { source_query, target_table } of items) {
+    const { rows } = await database.query(`
+      SELECT (SELECT count(*) FROM (${source_query}) q)::int AS expected,
+             (SELECT count(*) FROM ((TABLE ${target_table}) EXCEPT (${source_query})) x)::int AS wrong,
+             (SELECT count(*) FROM ((${source_query}) EXCEPT (TABLE ${target_table})) x)::int AS missing`);
+    expect(rows[0]).toMatchObject({ wrong: 0, missing: 0 });
+    expect(rows[0].expected).toBeGreaterThan(0);
+  }
+  return items;
+}
+
+describe("npm start", () => {
+  it("R1.4 builds the three marts, serves, stops cleanly, and finds its data again", async () => {
+    const first = start();
+    const api = await ready(first);
+    const database = await connectToDatabase();
+    const pipelines = await requireMartsToEqualTheirQueries(api, database);
+    expect(pipelines.map(({ name, status }) => [name, status])).toEqual([
+      ["film_dim_full", "IDLE"],
+      ["film_rating_agg_full", "IDLE"],
+      ["genre_dim_full", "IDLE"],
+    ]);
+    for (const { name, source_query } of pipelines) {
+      const { last_run: run } = await get(`${api}/api/v1/pipelines/${name}/status`);
+      const { rows } = await database.query(`SELECT count(*)::int AS n FROM (${source_query}) q`);
+      expect(run).toMatchObject({ status: "SUCCESS", rows_read: rows[0].n, rows_written: rows[0].n });
+    }
+    await database.end();
+    expect(await first.stop()).toBe(0);
+
+    const second = start();
+    const again = await ready(second);
+    expect(second.output()).not.toContain("for the first time");
+    expect(((await get(`${again}/pipelines`)) as { items: unknown[] }).items).toHaveLength(3);
+  });
+
+  it("R1.3 builds a mart that is only configuration, posted through the API", async () => {
+    const api = await ready(start());
+    const config = {
+      name: "people_by_role",
+      source_query: `SELECT p.id AS person_id, pf.role, count(*) AS films, max(f.rating) AS best_rating
+        FROM content.person p JOIN content.person_film_work pf ON pf.person_id = p.id
+        JOIN content.film_work f ON f.id = pf.film_work_id GROUP BY p.id, pf.role`,
+      target_table: "analytics.people_by_role",
+      target_key: ["person_id", "role"],
+      create_target: true,
+    };
+    const post = (path: string, body?: object) =>
+      fetch(`${api}${path}`, {
+        method: "POST",
+        ...(body && { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
+      });
+    expect((await post("/api/v1/pipelines", config)).status).toBe(201);
+    expect((await post("/api/v1/pipelines/people_by_role/run")).status).toBe(200);
+    await until("the mart is built", async () => {
+      const { status, last_run } = await get(`${api}/api/v1/pipelines/people_by_role/status`);
+      return status === "IDLE" && last_run?.status === "SUCCESS";
+    });
+    const database = await connectToDatabase();
+    await requireMartsToEqualTheirQueries(api, database);
+    await database.end();
+  });
+
+  it("recovers from a kill: no orphan stays, the data is there, and unfinished work goes on", async () => {
+    const first = start();
+    await first.untilPrinted("Running 3 pipelines");
+    first.signal("SIGKILL");
+    expect(await first.exited).toBe("SIGKILL");
+    const second = start();
+    const api = await ready(second);
+    await until("every pipeline is done", async () => {
+      const { items } = (await get(`${api}/api/v1/pipelines`)) as { items: PipelineAnswer[] };
+      return items.length === 3 && items.every(({ status }) => status === "IDLE");
+    });
+    const database = await connectToDatabase();
+    await requireMartsToEqualTheirQueries(api, database);
+    await database.end();
+    expect(await second.stop()).toBe(0);
+  });
+
+  it("refuses a second start on the same folder, and leaves the first one alone", async () => {
+    const api = await ready(start());
+    const second = start();
+    expect(await second.exited).toBe(1);
+    expect(second.output()).toMatch(/^vitrina: .*\n {2}.+\.\n$/m);
+    expect((await fetch(`${api}/health/ready`)).status).toBe(200);
+  });
+
+  it("ends by Ctrl-C in the middle of the start, too", async () => {
+    const vitrina = start();
+    await vitrina.untilPrinted("Starting PostgreSQL");
+    vitrina.signal("SIGINT");
+    expect(await vitrina.exited).toBe(0);
+    const command = spawnVitrina(["db-url"], { cwd: folder });
+    expect(await command.exited).toBe(1);
+    expect(command.output()).toContain("npm start");
+  });
+
+  it("uses the PostgreSQL of DATABASE_URL instead of the embedded one", async () => {
+    const database = await createTestDatabase(inject("postgresUrl"), { empty: true });
+    const vitrina = start({ DATABASE_URL: database.url });
+    await ready(vitrina);
+    expect(vitrina.output()).not.toContain("Starting PostgreSQL");
+    expect(await database.query("SELECT count(*)::int AS n FROM analytics.film_dim")).toEqual([{ n: 1000 }]);
+    expect(await vitrina.stop()).toBe(0);
+    await database.drop();
+  });
+
+  it("does not load the demo into a database whose schemas belong to somebody else", async () => {
+    const database = await createTestDatabase(inject("postgresUrl"), { empty: true });
+    await database.query("CREATE SCHEMA content; CREATE TABLE content.own (id int)");
+    const vitrina = start({ DATABASE_URL: database.url });
+    await ready(vitrina);
+    expect(vitrina.output()).toContain("demo was not loaded");
+    expect(await database.query("SELECT to_regclass('content.film_work') AS found")).toEqual([{ found: null }]);
+    await vitrina.stop();
+    await database.drop();
+  });
+});
+
+describe("a start that cannot work says why in one sentence, and what to do", () => {
+  async function failure(env: Record<string, string>): Promise<string> {
+    const vitrina = start(env);
+    expect(await vitrina.exited).toBe(1);
+    expect(vitrina.output()).not.toMatch(/\n\s+at /);
+    return vitrina.output();
+  }
+
+  it("a taken port", async () => {
+    const blocker = createServer();
+    await new Promise<void>((resolve) => blocker.listen(0, "127.0.0.1", resolve));
+    const { port } = blocker.address() as { port: number };
+    expect(await failure({ API_PORT: String(port) })).toMatch(/127\.0\.0\.1:\d+[^]*API_PORT/);
+    blocker.close();
+  });
+
+  it("a folder that cannot be written", async () => {
+    await writeFile(join(folder, "file"), "");
+    expect(await failure({ VITRINA_DATA_DIR: "file/data" })).toContain("VITRINA_DATA_DIR");
+  });
+
+  it("a database that cannot be reached", async () => {
+    const output = await failure({ DATABASE_URL: "postgres://u:canary-password@127.0.0.1:1/db" });
+    expect(output).toMatch(/Could not connect to the database/);
+    expect(output).not.toContain("canary-password");
+  });
+
+  it("a wrong password", async () => {
+    const url = new URL(inject("postgresUrl"));
+    url.password = "canary-password";
+    const output = await failure({ DATABASE_URL: url.href });
+    expect(output).toMatch(/password authentication failed/);
+    expect(output).not.toContain("canary-password");
+  });
+
+  it("several settings at once", async () => {
+    expect(await failure({ API_PORT: "x", LEASE_SECONDS: "0" })).toMatch(/API_PORT[^]*LEASE_SECONDS/);
+  });
+});

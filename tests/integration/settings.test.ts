@@ -1,0 +1,79 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { loadSettings, parseSettings } from "../../src/settings/settings.ts";
+
+const ADMIN = "postgres://admin:s3cret@db.example:5433/cinema?sslmode=require";
+
+describe("settings", () => {
+  it("have the documented defaults", () => {
+    const settings = parseSettings({}, "/work-folder");
+    expect(settings).toMatchObject({
+      databaseUrl: undefined,
+      dataDir: "/work-folder/.vitrina",
+      api: { host: "127.0.0.1", port: 8000 },
+      sourceSchemas: ["content", "ugc"],
+      targets: { schemas: ["analytics"], indexes: [] },
+    });
+  });
+
+  it("name every mistake at once, and never the value of a secret", () => {
+    const mistakes = () =>
+      parseSettings(
+        {
+          API_PORT: "http",
+          API_HOST: "0.0.0.0",
+          DATABASE_URL: "mysql://u:s3cret@h/d",
+          LEASE_SECONDS: "1",
+          SOURCE_UGC_URL: "nonsense-s3cret",
+          LOG_LEVEL: "loud",
+        },
+        "/",
+      );
+    expect(mistakes).toThrow(/API_PORT .*\n.*API_HOST|API_HOST .*\n.*API_PORT/);
+    for (const name of ["API_PORT", "API_HOST", "DATABASE_URL", "LEASE_SECONDS", "SOURCE_UGC_URL", "LOG_LEVEL"]) {
+      expect(mistakes).toThrow(name);
+    }
+    expect(mistakes).not.toThrow("s3cret");
+  });
+
+  it("come from .env, and the environment wins", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "vitrina-settings-"));
+    await writeFile(join(folder, ".env"), "API_PORT=8001\nAPI_HOST=127.0.0.2\n# a comment\nLOG_LEVEL=\n");
+    const settings = loadSettings({ API_PORT: "8002" }, folder);
+    expect(settings).toMatchObject({ api: { host: "127.0.0.2", port: 8002 }, logLevel: "info" });
+    await rm(folder, { recursive: true });
+  });
+
+  it("give each role a URL of its own on the same server, with a password only the administrator can derive", () => {
+    const urls = parseSettings({ DATABASE_URL: ADMIN }, "/").databaseUrls();
+    const other = parseSettings({ DATABASE_URL: ADMIN.replace("s3cret", "another") }, "/").databaseUrls();
+    expect(urls.reader).toMatch(/^postgres:\/\/vitrina_reader:[\w-]{43}@db\.example:5433\/cinema\?sslmode=require$/);
+    expect(new Set([urls.reader, urls.writer, urls.meta].map((url) => new URL(url).password)).size).toBe(3);
+    expect(urls.reader).toBe(parseSettings({ DATABASE_URL: ADMIN }, "/").databaseUrls().reader);
+    expect(urls.reader).not.toBe(other.reader);
+  });
+
+  it("take the roles' URLs as given, without an administrator", () => {
+    const given = { META_DATABASE_URL: ADMIN, READER_DATABASE_URL: ADMIN, WRITER_DATABASE_URL: ADMIN };
+    expect(parseSettings(given, "/").databaseUrls()).toEqual({
+      admin: undefined,
+      meta: ADMIN,
+      reader: ADMIN,
+      writer: ADMIN,
+    });
+    expect(() => parseSettings({}, "/").databaseUrls()).toThrow(/READER_DATABASE_URL or DATABASE_URL/);
+  });
+
+  it("refuse to derive passwords from nothing", () => {
+    expect(() => parseSettings({ DATABASE_URL: "postgres://me@localhost/db" }, "/").databaseUrls()).toThrow(
+      /VITRINA_ROLE_SECRET/,
+    );
+  });
+
+  it("read further source connections by name", () => {
+    const settings = parseSettings({ SOURCE_UGC_URL: ADMIN, SOURCE_OLD_FILMS_URL: ADMIN }, "/");
+    expect([...settings.sourceUrls.keys()]).toEqual(["ugc", "old_films"]);
+  });
+});
