@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import { z } from "zod";
 
 /** Zod's own sentences speak of types and inputs; these speak to the person who wrote the request. */
 
@@ -34,8 +34,7 @@ export function plainMessage(issue: z.core.$ZodRawIssue): string {
 }
 
 function wanted({ expected, inst }: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidType>): string {
-  const internals = inst?._zod;
-  const isWhole = internals !== undefined && "bag" in internals && internals.bag["format"] === "safeint";
+  const isWhole = inst instanceof z.ZodNumber && inst.isInt;
   return WANTED[isWhole ? "int" : expected] ?? expected;
 }
 

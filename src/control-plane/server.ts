@@ -41,11 +41,13 @@ export async function buildServer(parts: ApiParts): Promise<Api> {
   }).withTypeProvider<ZodTypeProvider>() as Api;
   api.setErrorHandler(onError);
   api.setNotFoundHandler(handleUnknownPath);
+  // Even before the body is looked at: whatever it is, nothing is there to take it.
+  api.addHook("onRequest", async (request, reply) => (request.is404 ? handleUnknownPath(request, reply) : undefined));
   api.setValidatorCompiler(validatorCompiler);
   // Not checked again: a row that somebody wrote by hand must be shown, however odd, or nobody could mend it.
   api.setSerializerCompiler(() => (data) => JSON.stringify(data));
   acceptJsonOnly(api);
-  observeRequests(api, parts.log);
+  logRequests(api, parts.log);
 
   await registerDocumentation(api, parts.version);
   await withOtherMethodsRefused(api, () => registerRoutes(api, parts));
@@ -72,9 +74,7 @@ async function registerRoutes(api: Api, parts: ApiParts): Promise<void> {
   }
 }
 
-function observeRequests(api: Api, log: Log): void {
-  // Before the body is looked at: whatever it is, there is nothing to send it to.
-  api.addHook("onRequest", async (request, reply) => (request.is404 ? handleUnknownPath(request, reply) : undefined));
+function logRequests(api: Api, log: Log): void {
   api.addHook("onResponse", async (request, reply) => {
     const { id, method, url } = request;
     const ms = Math.round(reply.elapsedTime);

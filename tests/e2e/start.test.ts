@@ -185,7 +185,7 @@ describe("a start that cannot work says why in one sentence, and what to do", ()
     const blocker = createServer();
     await new Promise<void>((resolve) => blocker.listen(0, "127.0.0.1", resolve));
     const { port } = blocker.address() as { port: number };
-    expect(await failure({ API_PORT: String(port) })).toMatch(/127\.0\.0\.1:\d+[^]*API_PORT/);
+    expect(await failure({ API_PORT: String(port) })).toMatch(/127\.0\.0\.1:\d+[\s\S]*API_PORT/);
     blocker.close();
   });
 
@@ -209,6 +209,6 @@ describe("a start that cannot work says why in one sentence, and what to do", ()
   });
 
   it("several settings at once", async () => {
-    expect(await failure({ API_PORT: "x", LEASE_SECONDS: "0" })).toMatch(/API_PORT[^]*LEASE_SECONDS/);
+    expect(await failure({ API_PORT: "x", LEASE_SECONDS: "0" })).toMatch(/API_PORT[\s\S]*LEASE_SECONDS/);
   });
 });

@@ -1,6 +1,8 @@
-import { inject } from "vitest";
+import { randomUUID } from "node:crypto";
+import { expect, inject } from "vitest";
+import { ERROR_CATALOGUE } from "../../src/domain/error-catalogue.ts";
 import { startApi } from "../../src/main/api.ts";
-import type { MetaStore } from "../../src/meta-store/meta-store.ts";
+import type { Claim, MetaStore, RunOutcome } from "../../src/meta-store/meta-store.ts";
 import type { Log } from "../../src/observability/log.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
@@ -53,12 +55,60 @@ export async function startTestApi(): Promise<TestApi> {
   };
 }
 
+export const LEASE_MS = 60_000;
 export const JSON_TYPE = { "content-type": "application/json" };
 
 /** The least that a pipeline needs. */
 export function pipelineBody(name: string, more: object = {}): object {
   return { name, source_query: "SELECT 1 AS id", target_table: `analytics.${name}`, target_key: ["id"], ...more };
 }
+
+export async function createPipeline(api: TestApi, name: string, more: object = {}): Promise<string> {
+  const { status, body } = await api.post("/api/v1/pipelines", pipelineBody(name, more));
+  expect(status, JSON.stringify(body)).toBe(201);
+  return body.id;
+}
+
+/** As a runner would take it. */
+export async function claim(api: TestApi, id: string): Promise<Claim> {
+  expect(await api.post(`/pipelines/${id}/run`)).toMatchObject({ status: 200 });
+  const claimed = await api.store.claimNext(randomUUID(), LEASE_MS);
+  if (claimed?.pipeline.id !== id) throw new Error("the pipeline was not claimed");
+  return claimed;
+}
+
+export async function runTo(api: TestApi, id: string, outcome: RunOutcome): Promise<Claim> {
+  const claimed = await claim(api, id);
+  if (outcome.kind === "paused") await api.post(`/pipelines/${id}/pause`);
+  await api.store.finishRun(claimed, outcome);
+  return claimed;
+}
+
+/** The row as it stands, to prove that a refused request changed nothing. */
+export function rowOf(api: TestApi, id: string): Promise<unknown> {
+  return api.database.query("SELECT p::text AS row FROM etl.etl_pipelines p WHERE id = $1", [id]);
+}
+
+/** A problem is whole, says what its catalogue entry says, and tells nothing of the inside. */
+export function expectProblem(answer: Answer, code: keyof typeof ERROR_CATALOGUE): void {
+  const { status, title } = ERROR_CATALOGUE[code];
+  expect(answer.status, answer.text).toBe(status);
+  expect(answer.headers.get("content-type")).toBe("application/problem+json");
+  expect(answer.body).toMatchObject({
+    type: `urn:vitrina:error:${code.toLowerCase().replaceAll("_", "-")}`,
+    title,
+    status,
+    detail: expect.stringMatching(/^\S.*\.$/s),
+    instance: expect.stringMatching(/^\/[^?]*$/),
+    code,
+    hint: expect.stringMatching(/^\S.*\.$/),
+  });
+  expect(answer.text).not.toMatch(/node_modules|\.[jt]s:\d|SQLSTATE|FST_ERR|received |expected (?:int|string|number)/);
+}
+
+/** The messages by their pointers. */
+export const errorsOf = ({ body }: Answer): Record<string, string> =>
+  Object.fromEntries(body.errors.map(({ pointer, message }: Record<string, string>) => [pointer, message]));
 
 async function read(response: Response): Promise<Answer> {
   const text = await response.text();
