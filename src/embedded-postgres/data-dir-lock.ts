@@ -100,10 +100,7 @@ async function linkUnlessThere(from: string, to: string): Promise<boolean> {
 async function refuseIfHeld(root: string, number: number): Promise<void> {
   const claim = parseClaim(await readIfThere(claimFile(root, number)));
   if (!claim || !(await isHeld(claim))) return;
-  throw new VitrinaError(
-    "DATA_DIR_IN_USE",
-    `Vitrina already runs on the data folder ${root} (process ${claim.pid}): stop it, or set VITRINA_DATA_DIR to another folder.`,
-  );
+  throw new VitrinaError("DATA_DIR_IN_USE", `Vitrina already runs on the data folder ${root} (process ${claim.pid}).`);
 }
 
 /** A file that cannot be read names no holder: it is what a power failure leaves. */

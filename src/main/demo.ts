@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { parse } from "yaml";
 import { z } from "zod";
 import { VitrinaError } from "../domain/error-catalogue.ts";
-import { newPipelineSchema } from "../domain/pipeline.ts";
+import { type NewPipeline, newPipelineSchema } from "../domain/pipeline.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import { grantSourceAccess } from "../meta-store/roles.ts";
 import { connect } from "../postgres/connection.ts";
@@ -27,7 +27,7 @@ export async function loadDemo(
   const data = await loadData(adminUrl);
   if (data === "foreign") return "skipped";
   await grantSourceAccess(adminUrl, settings.sourceSchemas);
-  for (const pipeline of await readPipelines()) await store.createPipeline(pipeline, "demo");
+  for (const pipeline of await demoPipelines()) await store.createPipeline(pipeline, "demo");
   return "loaded";
 }
 
@@ -56,7 +56,8 @@ async function loadData(adminUrl: string): Promise<"loaded" | "foreign"> {
   }
 }
 
-async function readPipelines() {
+/** The pipelines that the demo brings. */
+export async function demoPipelines(): Promise<NewPipeline[]> {
   const parsed = pipelinesFile.safeParse(parse(await readFile(new URL("pipelines.yaml", CINEMA), "utf8")));
   if (parsed.success) return parsed.data.pipelines;
   throw new VitrinaError("INVALID_REQUEST", `The demo's pipelines.yaml is not valid: ${z.prettifyError(parsed.error)}`);

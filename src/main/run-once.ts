@@ -8,16 +8,23 @@ const MOST_PIPELINES = 200;
 
 type Say = (text: string) => void;
 
-/** Runs every pipeline that never ran, shows how far they are, and ends with a table of what was built. */
-export async function runOnce(store: MetaStore, interrupted: () => boolean, say: Say): Promise<Pipeline[]> {
+/** Runs those of the named pipelines that never ran, shows how far they are, and ends with a table of what was built. */
+export async function runOnce(
+  store: MetaStore,
+  names: readonly string[],
+  interrupted: () => boolean,
+  say: Say,
+): Promise<void> {
   const { items } = await store.listPipelines({ limit: MOST_PIPELINES });
-  const waiting = await neverRun(store, items);
-  if (waiting.length > 0) say(`Running ${waiting.length} pipelines for the first time …`);
+  const waiting = await neverRun(
+    store,
+    items.filter(({ name }) => names.includes(name)),
+  );
+  if (waiting.length > 0) say(`Running ${waiting.map(({ name }) => name).join(", ")} for the first time …`);
   for (const { id } of waiting) await store.requestRun(id, "api");
   const runs = await Promise.all(waiting.map((pipeline) => followRun(store, pipeline, interrupted, say)));
   const rows = waiting.flatMap((pipeline, index) => tableRow(pipeline, runs[index]));
   if (rows.length > 0) say(`\n${formatTable(["mart", "status", "rows read", "rows written", "seconds"], rows)}`);
-  return items;
 }
 
 async function neverRun(store: MetaStore, pipelines: readonly Pipeline[]): Promise<Pipeline[]> {

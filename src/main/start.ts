@@ -7,7 +7,7 @@ import { createLog } from "../observability/log.ts";
 import type { Settings } from "../settings/settings.ts";
 import { requireFreePort, startApi } from "./api.ts";
 import { openStore, prepareDatabase } from "./database.ts";
-import { loadDemo } from "./demo.ts";
+import { demoPipelines, loadDemo } from "./demo.ts";
 import { runOnce } from "./run-once.ts";
 import { startRunner } from "./runner.ts";
 import { untilStopped } from "./until-stopped.ts";
@@ -47,8 +47,9 @@ async function bringUp(settings: Settings, stops: (() => Promise<void>)[], inter
   stops.push(() => api.stop());
   const runner = await startRunner(settings, urls, log);
   stops.push(() => runner.stop());
-  const pipelines = await runOnce(store, interrupted, say);
-  if (!interrupted()) sayWhatNext(settings, api.url, pipelines[0]?.name ?? "NAME");
+  const names = (await demoPipelines()).map(({ name }) => name);
+  await runOnce(store, names, interrupted, say);
+  if (!interrupted()) sayWhatNext(settings, api.url, names[0] ?? "NAME");
 }
 
 async function startDatabase(settings: Settings, stops: (() => Promise<void>)[]): Promise<string> {

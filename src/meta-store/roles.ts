@@ -1,3 +1,4 @@
+import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
 import { type Client, connect } from "../postgres/connection.ts";
 import { databaseError, sqlState } from "../postgres/errors.ts";
 import { quoteIdentifier, quoteLiteral } from "../postgres/identifiers.ts";
@@ -9,10 +10,22 @@ export async function enableRoleLogins(adminUrl: string, roleUrls: readonly stri
     const { username, password } = new URL(url);
     await asAdmin(adminUrl, `give ${username} its password`, (client) =>
       client.query(
-        `ALTER ROLE ${quoteIdentifier(decodeURIComponent(username))} LOGIN PASSWORD ${quoteLiteral(decodeURIComponent(password))}`,
+        `ALTER ROLE ${quoteIdentifier(decodeURIComponent(username))} LOGIN PASSWORD ${quoteLiteral(scramVerifier(decodeURIComponent(password)))}`,
       ),
     );
   }
+}
+
+const SCRAM_ITERATIONS = 4096;
+
+/** What PostgreSQL stores instead of a password. Sent in its place, so that no server log can show the password. */
+function scramVerifier(password: string): string {
+  const salt = randomBytes(16);
+  const salted = pbkdf2Sync(password, salt, SCRAM_ITERATIONS, 32, "sha256");
+  const hmac = (text: string): Buffer => createHmac("sha256", salted).update(text).digest();
+  const storedKey = createHash("sha256").update(hmac("Client Key")).digest();
+  const keys = `${storedKey.toString("base64")}:${hmac("Server Key").toString("base64")}`;
+  return `SCRAM-SHA-256$${SCRAM_ITERATIONS}:${salt.toString("base64")}$${keys}`;
 }
 
 async function canLogIn(url: string): Promise<boolean> {

@@ -23,7 +23,7 @@ export function sqlState(error: unknown): string | undefined {
 }
 
 function codeOfSqlState(state: string, fallback: ErrorCode): ErrorCode {
-  if (/^08|^57P0[123]|^53300/.test(state)) return "DATABASE_UNAVAILABLE";
+  if (/^08|^57P0[1234]|^53300|^3D000/.test(state)) return "DATABASE_UNAVAILABLE";
   if (/^40001|^40P01|^55P03|^57014|^53|^25P03/.test(state)) return "DATABASE_BUSY";
   if (/^28|^42501/.test(state)) return "PERMISSION_DENIED";
   if (/^22|^23/.test(state)) return "ROW_REFUSED";

@@ -118,7 +118,7 @@ describe("npm start", () => {
 
   it("recovers from a kill: no orphan stays, the data is there, and unfinished work goes on", async () => {
     const first = start();
-    await first.untilPrinted("Running 3 pipelines");
+    await first.untilPrinted("for the first time");
     first.signal("SIGKILL");
     expect(await first.exited).toBe("SIGKILL");
     const second = start();

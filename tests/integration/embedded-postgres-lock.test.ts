@@ -53,9 +53,7 @@ describe("the lock of the data folder", () => {
     const holder = await otherVitrina(dataDir);
     await expect(lockDataDir(dataDir)).rejects.toMatchObject({
       code: "DATA_DIR_IN_USE",
-      message: expect.stringMatching(
-        `${dataDir} \\(process ${holder.process.pid}\\): stop it, or set VITRINA_DATA_DIR`,
-      ),
+      message: expect.stringMatching(`${dataDir} \\(process ${holder.process.pid}\\)\\.`),
     });
     const own = await newFolder();
     await lockDataDir(own);

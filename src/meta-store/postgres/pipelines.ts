@@ -140,7 +140,9 @@ export async function requestPause(pool: Pool, id: PipelineId): Promise<Pipeline
 async function explainRefusal(pool: Pool, id: PipelineId, event: PipelineEvent): Promise<never> {
   const { name, status, enabled } = await getPipeline(pool, id);
   if (event === "request_run" && !enabled) {
-    throw new VitrinaError("PIPELINE_DISABLED", `${name} is disabled, so it does not run.`);
+    throw new VitrinaError("PIPELINE_DISABLED", `${name} is disabled, so it does not run.`, {
+      extra: { pipeline_status: status },
+    });
   }
   const verb = event === "request_run" ? "run" : "paused";
   const allowed = transitionsOf(event).from.join(", ");
