@@ -45,6 +45,12 @@ table etl.etl_pipelines
   lease_expires_at timestamp with time zone
   created_at timestamp with time zone not null default now()
   updated_at timestamp with time zone not null default now()
+  add_columns boolean not null default false
+  allow_empty boolean not null default false
+  max_delete_percent integer not null default 50
+  max_rejects integer not null default 100
+  null_cursor text not null default 'reject'::text
+  lookback_seconds integer not null default 0
 table etl.etl_rejects
   id bigint not null identity
   pipeline_id uuid not null
@@ -83,6 +89,13 @@ table etl.etl_runs
   batches bigint not null default 0
   error_code text
   error text
+  data_path text
+  strategy text
+  rows_added bigint not null default 0
+  bytes bigint not null default 0
+  read_ms bigint not null default 0
+  transform_ms bigint not null default 0
+  write_ms bigint not null default 0
 table etl.etl_state
   pipeline_id uuid not null
   last_processed_value text
@@ -91,6 +104,11 @@ table etl.etl_state
   batch_no bigint not null default 0
   fingerprint text
   updated_at timestamp with time zone not null default clock_timestamp()
+  watermark_fingerprint text
+  safe_point text
+  candidate_value text
+  candidate_id text
+  candidate_at text
 table etl.schema_migrations
   version integer not null
   name text not null
@@ -109,9 +127,13 @@ constraint etl.etl_pipeline_versions etl_pipeline_versions_version_check: CHECK 
 constraint etl.etl_pipelines etl_pipelines_batch_size_check: CHECK (((batch_size >= 1) AND (batch_size <= 100000)))
 constraint etl.etl_pipelines etl_pipelines_config_version_check: CHECK ((config_version > 0))
 constraint etl.etl_pipelines etl_pipelines_lease_epoch_check: CHECK ((lease_epoch >= 0))
+constraint etl.etl_pipelines etl_pipelines_lookback_seconds_check: CHECK ((lookback_seconds >= 0))
+constraint etl.etl_pipelines etl_pipelines_max_delete_percent_check: CHECK (((max_delete_percent >= 0) AND (max_delete_percent <= 100)))
+constraint etl.etl_pipelines etl_pipelines_max_rejects_check: CHECK ((max_rejects >= 0))
 constraint etl.etl_pipelines etl_pipelines_mode_check: CHECK ((mode = ANY (ARRAY['full'::text, 'incremental'::text])))
 constraint etl.etl_pipelines etl_pipelines_name_check: CHECK ((name ~ '^[A-Za-z][A-Za-z0-9_.-]{0,62}$'::text))
 constraint etl.etl_pipelines etl_pipelines_name_key: UNIQUE (name)
+constraint etl.etl_pipelines etl_pipelines_null_cursor_check: CHECK ((null_cursor = ANY (ARRAY['reject'::text, 'exclude'::text])))
 constraint etl.etl_pipelines etl_pipelines_pkey: PRIMARY KEY (id)
 constraint etl.etl_pipelines etl_pipelines_run_trigger_check: CHECK ((run_trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text])))
 constraint etl.etl_pipelines etl_pipelines_source_type_check: CHECK ((source_type = 'postgres'::text))
@@ -128,19 +150,24 @@ constraint etl.etl_rejects etl_rejects_run_id_fkey: FOREIGN KEY (run_id) REFEREN
 constraint etl.etl_runners etl_runners_pkey: PRIMARY KEY (id)
 constraint etl.etl_runs etl_runs_attempt_check: CHECK ((attempt >= 1))
 constraint etl.etl_runs etl_runs_batches_check: CHECK ((batches >= 0))
+constraint etl.etl_runs etl_runs_bytes_check: CHECK ((bytes >= 0))
 constraint etl.etl_runs etl_runs_error_check: CHECK ((length(error) <= 4000))
 constraint etl.etl_runs etl_runs_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
 constraint etl.etl_runs etl_runs_pkey: PRIMARY KEY (id)
+constraint etl.etl_runs etl_runs_rows_added_check: CHECK ((rows_added >= 0))
 constraint etl.etl_runs etl_runs_rows_deleted_check: CHECK ((rows_deleted >= 0))
 constraint etl.etl_runs etl_runs_status_check: CHECK ((status = ANY (ARRAY['RUNNING'::text, 'SUCCESS'::text, 'FAILED'::text, 'PAUSED'::text])))
 constraint etl.etl_runs etl_runs_trigger_check: CHECK ((trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text])))
 constraint etl.etl_runs failed_says_why: CHECK (((status = 'FAILED'::text) = ((error IS NOT NULL) AND (error_code IS NOT NULL))))
 constraint etl.etl_runs finished_when_ended: CHECK (((status = 'RUNNING'::text) = (finished_at IS NULL)))
-constraint etl.etl_runs rows_balance: CHECK (((rows_read = ((((rows_written + rows_unchanged) + rows_deduplicated) + rows_rejected) + rows_dropped)) AND (LEAST(rows_written, rows_unchanged, rows_deduplicated, rows_rejected, rows_dropped) >= 0)))
+constraint etl.etl_runs rows_balance: CHECK ((((rows_read + rows_added) = ((((rows_written + rows_unchanged) + rows_deduplicated) + rows_rejected) + rows_dropped)) AND (LEAST(rows_written, rows_unchanged, rows_deduplicated, rows_rejected, rows_dropped) >= 0)))
+constraint etl.etl_state candidate_is_whole: CHECK (((candidate_value IS NULL) = (candidate_at IS NULL)))
 constraint etl.etl_state etl_state_batch_no_check: CHECK ((batch_no >= 0))
 constraint etl.etl_state etl_state_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
 constraint etl.etl_state etl_state_pkey: PRIMARY KEY (pipeline_id)
+constraint etl.etl_state id_needs_a_value: CHECK (((last_processed_id IS NULL) OR (last_processed_value IS NOT NULL)))
 constraint etl.etl_state position_has_a_fingerprint: CHECK (((scan_position IS NULL) OR (fingerprint IS NOT NULL)))
+constraint etl.etl_state watermark_has_a_fingerprint: CHECK (((last_processed_value IS NULL) OR (watermark_fingerprint IS NOT NULL)))
 constraint etl.schema_migrations schema_migrations_pkey: PRIMARY KEY (version)
 
 CREATE INDEX etl_pipelines_leased ON etl.etl_pipelines USING btree (lease_expires_at) WHERE (status = ANY (ARRAY['RUNNING'::text, 'PAUSE_REQUESTED'::text]))
@@ -217,5 +244,5 @@ grant UPDATE on etl.etl_state to vitrina_meta
 grant UPDATE on etl.etl_state to vitrina_writer
 
 grant SELECT (batch_size, config_version, enabled, id, lease_epoch, lease_expires_at, lease_owner, status) on etl.etl_pipelines to vitrina_writer
-grant UPDATE (batches, rows_deduplicated, rows_deleted, rows_dropped, rows_read, rows_rejected, rows_unchanged, rows_written) on etl.etl_runs to vitrina_writer
+grant UPDATE (batches, bytes, read_ms, rows_added, rows_deduplicated, rows_deleted, rows_dropped, rows_read, rows_rejected, rows_unchanged, rows_written, transform_ms, write_ms) on etl.etl_runs to vitrina_writer
 grant UPDATE (lease_expires_at) on etl.etl_pipelines to vitrina_writer

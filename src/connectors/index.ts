@@ -1,11 +1,12 @@
 import type { Target } from "../domain/target.ts";
+import type { PostgresSourceConfig } from "./postgres/read-session.ts";
 import { openPostgresSink, type PostgresSinkConfig } from "./postgres/sink.ts";
-import { openPostgresSource, type PostgresSourceConfig } from "./postgres/source.ts";
+import { openPostgresSource } from "./postgres/source.ts";
 import type { Sink } from "./sink.ts";
 import type { Source } from "./source.ts";
 
 /** What the connectors need to know; addresses come from the environment of the process. */
-export interface ConnectorsConfig {
+interface ConnectorsConfig {
   readonly sources: ReadonlyMap<string, PostgresSourceConfig>;
   readonly postgres: PostgresSinkConfig;
 }

@@ -1,16 +1,24 @@
+import type { ScanPosition } from "../domain/checkpoint.ts";
+import type { Column, Row } from "../domain/row.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
 import type { Target } from "../domain/target.ts";
-import type { Column, Row } from "./source.ts";
+import type { RowBatch } from "./row-batch.ts";
+import type { ReadRequest } from "./source.ts";
 
 /**
  * Where rows go.
  *
- * Contract. `prepare` checks everything that can be known before a row is read, and changes nothing but what
- * `createTarget` asks for. Writing the same rows twice leaves the target as writing them once. A batch is durable when
- * `write` resolves; when it rejects, nothing of the batch is visible, or writing it again gives the same result.
+ * Contract. `open` checks everything that can be known before a row is read, and changes nothing but what the request
+ * allows. Writing the same rows twice leaves the target as writing them once. A batch is durable when `write` resolves;
+ * when it rejects, nothing of the batch is visible, or writing it again gives the same result.
+ *
+ * A load of kind `upsert` shows each batch at once. One of kind `replace` shows nothing before `finish`, and then
+ * everything: afterwards the target holds exactly the rows that were written.
  */
 export interface Sink {
-  prepare(request: SinkRequest): Promise<SinkWriter>;
+  open(request: SinkRequest): Promise<SinkWriter>;
+  /** Tells whether source and target are the same database; null where it cannot be told. */
+  databaseId(): Promise<string | null>;
 }
 
 export interface SinkRequest {
@@ -19,19 +27,79 @@ export interface SinkRequest {
   /** Empty: the target's own key. */
   readonly key: readonly string[];
   readonly createTarget: boolean;
+  readonly addColumns: boolean;
+  readonly load: LoadRequest;
+  readonly guard: DeletionGuard;
 }
 
-interface WriteCounts {
+export type LoadRequest =
+  | { readonly kind: "upsert" }
+  | {
+      readonly kind: "replace";
+      /** Names what an unfinished load leaves behind, so that it can be continued. */
+      readonly loadId: string;
+      /** True when rows arrive in the order of the key, so that each batch covers a range of keys of its own. */
+      readonly inKeyOrder: boolean;
+      /** Continue the unfinished load, if there is one of the same kind. */
+      readonly resume: boolean;
+    };
+
+export interface DeletionGuard {
+  readonly allowEmpty: boolean;
+  readonly maxDeletePercent: number;
+}
+
+export interface RejectedRow {
+  readonly row: Row;
+  readonly code: string;
+  readonly error: string;
+}
+
+export interface BatchResult {
   readonly rows_written: number;
   readonly rows_unchanged: number;
   readonly rows_deduplicated: number;
+  readonly rejects: readonly RejectedRow[];
 }
 
 /** Commits the checkpoint. A sink with transactions calls it inside the transaction that wrote the batch. */
-export type CommitBatch<T> = (transaction: SqlSession, counts: WriteCounts) => Promise<T>;
+export type CommitBatch<T> = (transaction: SqlSession, result: BatchResult) => Promise<T>;
+
+/** The keys a batch stands for: behind `after`, up to `upTo`; null means without end. */
+export interface KeyRange {
+  readonly after: ScanPosition | null;
+  readonly upTo: ScanPosition | null;
+}
 
 export interface SinkWriter {
   readonly key: readonly string[];
-  write<T>(rows: readonly Row[], commit: CommitBatch<T>): Promise<T>;
+  /** How rows become visible, for people. */
+  readonly strategy: string;
+  /** True when the unfinished load is continued; false when this load starts anew. */
+  readonly resumed: boolean;
+  /** Before the first batch of a load that starts anew. */
+  begin(fence: (transaction: SqlSession) => Promise<unknown>): Promise<void>;
+  write<T>(batch: RowBatch, range: KeyRange, commit: CommitBatch<T>): Promise<T>;
+  /** After the last batch. Throws when the guard forbids what would be deleted. */
+  finish<T>(commit: (transaction: SqlSession, result: { rows_deleted: number }) => Promise<T>): Promise<T>;
+  /** Only where source and target can be one database: reads and writes a batch without it leaving the server. */
+  readonly pull?: PullBatch | undefined;
   close(): Promise<void>;
+}
+
+export interface PulledBatch<T> {
+  readonly count: number;
+  readonly result: T;
+}
+
+export type PullBatch = <T>(
+  request: ReadRequest,
+  limit: number,
+  commit: (transaction: SqlSession, batch: PulledRows, result: BatchResult) => Promise<T>,
+) => Promise<PulledBatch<T> | undefined>;
+
+export interface PulledRows {
+  readonly count: number;
+  /** The ordering columns of the last row. */
+  readonly position: ScanPosition;
 }

@@ -1,4 +1,7 @@
 import type { ScanPosition } from "../domain/checkpoint.ts";
+import type { Column } from "../domain/row.ts";
+import type { CursorRules, EndOfLoad, Horizon, NextStart } from "../domain/watermark.ts";
+import type { RowBatch } from "./row-batch.ts";
 
 /**
  * Where rows come from.
@@ -10,25 +13,34 @@ export interface Source {
   /** The columns the query returns; throws a sentence a person understands when the query cannot run. */
   describe(query: string): Promise<readonly Column[]>;
   open(request: ReadRequest): Promise<SourceReader>;
-}
+  /** Tells whether two connections reach the same database; null where it cannot be told. */
+  databaseId(): Promise<string | null>;
 
-export interface Column {
-  readonly name: string;
-  /** The type as SQL writes it, with its modifier: `numeric(3,1)`. */
-  readonly type: string;
+  /** Throws when the columns cannot serve as a cursor of this query. */
+  requireUsableCursor(query: string, columns: readonly Column[], rules: CursorRules): Promise<void>;
+  /** Taken before the first read of an incremental load: nothing older can still become visible. */
+  takeHorizon(lookbackMs: number): Promise<Horizon>;
+  /** Where the next incremental load starts, decided where the values can be compared: in the source. */
+  nextStart(end: EndOfLoad): Promise<NextStart>;
+  /** True when reading batch by batch, each by a statement of its own, costs about as much as reading all at once. */
+  canSeek(request: ReadRequest, batchSize: number): Promise<boolean>;
 }
 
 export interface ReadRequest {
   readonly query: string;
   readonly columns: readonly Column[];
+  /** Empty: in any order; such a read cannot be continued. */
   readonly orderBy: readonly string[];
+  /** A shorter position than `orderBy` stands before every row that begins with it. */
   readonly after: ScanPosition | null;
+  /** True: the row at the position is read again. Needed where a position does not name a single row. */
+  readonly inclusive: boolean;
+  /** Rows without a value in the first ordering column: met at the end, or left out. */
+  readonly nulls: "last" | "excluded";
 }
-
-export type Row = readonly (string | null)[];
 
 export interface SourceReader {
   /** Up to `limit` rows in order; fewer only at the end. */
-  read(limit: number): Promise<readonly Row[]>;
+  read(limit: number): Promise<RowBatch>;
   close(): Promise<void>;
 }

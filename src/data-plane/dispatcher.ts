@@ -6,7 +6,7 @@ import { databaseError } from "../postgres/errors.ts";
 import { type ExecutionEnd, type ExecutorParts, executePipeline } from "./executor.ts";
 import { type Heartbeat, startHeartbeat } from "./heartbeat.ts";
 
-export interface DispatcherParts extends Omit<ExecutorParts, "batchCommit"> {
+export interface DispatcherParts extends Omit<ExecutorParts, "store"> {
   readonly store: MetaStore;
   readonly timing: LeaseTiming;
 }
@@ -49,14 +49,13 @@ async function runToOutcome(
   isStopping: () => boolean,
   log: Log,
 ): Promise<RunOutcome> {
-  const executor = { ...parts, batchCommit: parts.store.batchCommit };
   const stopRequest = () => {
     if (heartbeat.lost) throw new VitrinaError("LEASE_LOST", `The lease of ${claim.pipeline.name} is lost.`);
     if (heartbeat.status === "PAUSE_REQUESTED") return "pause";
     return isStopping() ? "hand_back" : undefined;
   };
   try {
-    return OUTCOME_OF_END[await executePipeline(executor, claim, stopRequest, log)];
+    return OUTCOME_OF_END[await executePipeline(parts, claim, stopRequest, log)];
   } catch (error) {
     const failure = databaseError(error, `run ${claim.pipeline.name}`);
     if (failure.retry === "fenced" || failure.retry === "reconnect") throw failure;

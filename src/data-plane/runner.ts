@@ -7,7 +7,7 @@ import type { Log } from "../observability/log.ts";
 import { type DispatcherParts, dispatch } from "./dispatcher.ts";
 import { PipelineManager } from "./manager.ts";
 
-export interface RunnerOptions extends Pick<DispatcherParts, "connectors" | "targets"> {
+export interface RunnerOptions extends Pick<DispatcherParts, "connectors" | "targets" | "tasks"> {
   readonly store: MetaStore;
   readonly log: Log;
   readonly version: string;
@@ -35,8 +35,8 @@ export class Runner {
 
   constructor(options: RunnerOptions) {
     this.#options = options;
-    const { store, connectors, targets, leaseMs, concurrency, log } = options;
-    const parts = { store, connectors, targets, timing: leaseTiming(leaseMs) };
+    const { store, connectors, targets, tasks, leaseMs, concurrency, log } = options;
+    const parts = { store, connectors, targets, tasks, timing: leaseTiming(leaseMs) };
     this.#manager = new PipelineManager({
       store,
       runnerId: this.id,

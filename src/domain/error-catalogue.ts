@@ -130,6 +130,42 @@ export const ERROR_CATALOGUE = {
     "The target has no unique index on the key",
     "Create a unique index on exactly the key columns.",
   ),
+  CURSOR_UNUSABLE: entry(
+    422,
+    "never",
+    "The incremental key cannot be used",
+    "Use a column that grows with every change, such as a modified timestamp, and a unique incremental_id_key beside it.",
+  ),
+  CURSOR_NULL: entry(
+    422,
+    "never",
+    "Rows without an incremental key would be missed",
+    "Fill the column in the source, filter such rows out of the query, or set null_cursor to exclude.",
+  ),
+  STATE_OF_OTHER_CONFIG: entry(
+    409,
+    "never",
+    "The checkpoint belongs to another query or key",
+    "Reset the state to read everything again, or keep it if the old position is still right for the new query.",
+  ),
+  SOURCE_EMPTY: entry(
+    422,
+    "never",
+    "The source is empty, the target is not",
+    "Check the query; if the target should become empty, set allow_empty to true.",
+  ),
+  TOO_MANY_DELETIONS: entry(
+    422,
+    "never",
+    "The load would delete too many rows",
+    "Check the query; if the rows are really gone, raise max_delete_percent and run again.",
+  ),
+  TOO_MANY_REJECTS: entry(
+    422,
+    "never",
+    "The target refused too many rows",
+    "Look at the rejected rows, correct the source or the target, or raise max_rejects.",
+  ),
   ROW_REFUSED: entry(422, "row", "The target refused a row", "Correct the row in the source, or the target's rules."),
   PERMISSION_DENIED: entry(
     403,
@@ -166,6 +202,44 @@ export const ERROR_CATALOGUE = {
     "Look for what kills them (memory, a crash in a task), then run it again.",
   ),
   RUNNER_STOPPED: entry(503, "never", "The runner was stopped", "Nothing to do: the next runner continues by itself."),
+  TASK_UNKNOWN: entry(422, "never", "No such code task", "Use the name of a task that GET /api/v1/tasks lists."),
+  TASK_PARAMS_INVALID: entry(
+    422,
+    "never",
+    "The parameters of a code task are not valid",
+    "Correct the parameters behind the task's name; GET /api/v1/tasks shows their schema.",
+  ),
+  TASK_MODULE_INVALID: entry(
+    500,
+    "never",
+    "The code tasks cannot be loaded",
+    "Correct the file named in the detail in the folder of tasks, then start again.",
+  ),
+  TASK_FAILED: entry(422, "never", "A code task failed", "Correct the task's code; the detail shows where it failed."),
+  TASK_TIMEOUT: entry(
+    504,
+    "never",
+    "A code task took too long",
+    "Make the task faster, lower batch_size, or raise TASK_TIMEOUT_SECONDS.",
+  ),
+  TASK_RESULT_INVALID: entry(
+    422,
+    "never",
+    "A code task returned something else than it declared",
+    "Return rows with exactly the declared columns, and values of their types.",
+  ),
+  TASK_WORKER_LOST: entry(
+    500,
+    "retry",
+    "The Python worker ended while a task ran",
+    "Look at its last lines in the detail; os._exit, a crash of a library and a lack of memory end it like this.",
+  ),
+  PYTHON_UNAVAILABLE: entry(
+    500,
+    "never",
+    "Python cannot be started",
+    "Install Python 3.10 or newer on the runner's machine, or set PYTHON to the program to use.",
+  ),
 
   // Starting
   SETTINGS_INVALID: entry(

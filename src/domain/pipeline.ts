@@ -70,9 +70,19 @@ const fields = {
     .refine((columns) => new Set(columns).size === columns.length, "A key names each column once.")
     .describe("Key columns of the target; empty: the target's primary key."),
   create_target: z.boolean().describe("Create the target from the query's column types when it is missing."),
+  add_columns: z.boolean().describe("Add columns of the query that the target lacks, instead of refusing to run."),
+  allow_empty: z.boolean().describe("Full mode: let a source without rows empty the target."),
+  max_delete_percent: z.int().min(0).max(100).describe("Full mode: refuse to delete a larger share of the target."),
+  max_rejects: z.int().min(0).max(1_000_000).describe("Fail when the target refuses more rows than this in a run."),
   mode: z.enum(PIPELINE_MODES),
   incremental_key: columnName.nullable(),
   incremental_id_key: columnName.nullable(),
+  null_cursor: z.enum(["reject", "exclude"]).describe("Incremental mode: rows whose incremental_key is null."),
+  lookback_seconds: z
+    .int()
+    .min(0)
+    .max(31 * 24 * 3600)
+    .describe("Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere."),
   batch_size: z.int().min(1).max(100_000).describe("Rows per batch."),
   enabled: z.boolean(),
   schedule_interval: z
@@ -93,9 +103,15 @@ export const pipelineConfigSchema = z.strictObject({
   source_query: fields.source_query.default(""),
   target_key: fields.target_key.default([]),
   create_target: fields.create_target.default(false),
+  add_columns: fields.add_columns.default(false),
+  allow_empty: fields.allow_empty.default(false),
+  max_delete_percent: fields.max_delete_percent.default(50),
+  max_rejects: fields.max_rejects.default(100),
   mode: fields.mode.default("full"),
   incremental_key: fields.incremental_key.default(null),
   incremental_id_key: fields.incremental_id_key.default(null),
+  null_cursor: fields.null_cursor.default("reject"),
+  lookback_seconds: fields.lookback_seconds.default(0),
   batch_size: fields.batch_size.default(1000),
   enabled: fields.enabled.default(true),
   schedule_interval: fields.schedule_interval.default(null),
@@ -129,6 +145,8 @@ const CHANGEABLE_WHILE_HELD: ReadonlySet<string> = new Set<keyof PipelineConfig>
   "description",
   "schedule_interval",
   "enabled",
+  "max_rejects",
+  "max_delete_percent",
 ]);
 
 /** The fields of a change that must wait until no runner holds the pipeline. */

@@ -18,6 +18,7 @@ const countersShape = {
   rows_deduplicated: count.describe("Left out because a later row has the same key."),
   rows_rejected: count.describe("Set aside because the target refused them."),
   rows_dropped: count.describe("Left out by a transform."),
+  rows_added: count.describe("Made by a transform beyond one per row read."),
 };
 const countersSchema = z.object(countersShape);
 export type BatchCounters = z.infer<typeof countersSchema>;
@@ -35,14 +36,21 @@ export const runSchema = z.object({
   ...countersShape,
   rows_deleted: count,
   batches: count,
+  data_path: z.string().nullable().describe("How rows travel: push-down, stream or rows."),
+  strategy: z.string().nullable().describe("How they become visible in the target."),
+  bytes: count.describe("Read from the source, where known."),
+  read_ms: count,
+  transform_ms: count,
+  write_ms: count,
   error_code: z.string().nullable(),
   error: z.string().nullable(),
 });
 export type Run = z.infer<typeof runSchema>;
 
 export function isBalanced(counters: BatchCounters): boolean {
-  const { rows_read, rows_written, rows_unchanged, rows_deduplicated, rows_rejected, rows_dropped } = counters;
-  return rows_read === rows_written + rows_unchanged + rows_deduplicated + rows_rejected + rows_dropped;
+  const { rows_read, rows_added, rows_written, rows_unchanged, rows_deduplicated, rows_rejected, rows_dropped } =
+    counters;
+  return rows_read + rows_added === rows_written + rows_unchanged + rows_deduplicated + rows_rejected + rows_dropped;
 }
 
 const MAX_ERROR_LENGTH = 4000;

@@ -11,7 +11,8 @@ export async function prepareDatabase(
 ): Promise<{ urls: DatabaseUrls; applied: string[] }> {
   const urls = settings.databaseUrls(adminUrl);
   const { applied } = await migrate(adminUrl);
-  await enableRoleLogins(adminUrl, [urls.reader, urls.writer, urls.meta]);
+  const logins = [urls.reader, urls.writer, urls.meta, urls.loader].filter((url) => url !== undefined);
+  await enableRoleLogins(adminUrl, logins);
   await grantSourceAccess(adminUrl, settings.sourceSchemas);
   return { urls, applied };
 }

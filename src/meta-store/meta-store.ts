@@ -4,6 +4,7 @@ import type { NewPipeline, Pipeline, PipelineId, PipelinePatch, RunId } from "..
 import type { PipelineStatus } from "../domain/pipeline-status.ts";
 import type { BatchCounters, Run, RunTrigger } from "../domain/run.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
+import type { Candidate, NextStart, Watermark } from "../domain/watermark.ts";
 
 /**
  * The meta-store: pipelines, their state and their runs. The API and the runners meet only here.
@@ -31,6 +32,10 @@ export interface MetaStore {
   // Requests
   requestRun(id: PipelineId, trigger: RunTrigger): Promise<Pipeline>;
   requestPause(id: PipelineId): Promise<Pipeline>;
+  /** Forgets where the pipeline is: the next run reads everything. Refused while a runner holds the pipeline. */
+  resetState(id: PipelineId): Promise<void>;
+  /** Keeps the watermark although query or key have changed. Refused while a runner holds the pipeline. */
+  keepState(id: PipelineId): Promise<void>;
 
   // What happened
   getState(id: PipelineId): Promise<PipelineState>;
@@ -72,8 +77,12 @@ export interface Page<T> {
 }
 
 export interface PipelineState extends Checkpoint {
-  readonly lastProcessedValue: string | null;
-  readonly lastProcessedId: string | null;
+  /** Where the next incremental load starts. */
+  readonly watermark: Watermark;
+  readonly watermarkFingerprint: string | null;
+  readonly candidate: Candidate | null;
+  /** The horizon of the unfinished incremental load. */
+  readonly safePoint: string | null;
   readonly updatedAt: Date | null;
 }
 
@@ -95,11 +104,31 @@ export interface Claim {
 }
 
 export interface BatchProgress {
-  readonly position: ScanPosition;
+  /** Null where reading cannot be continued, only repeated. */
+  readonly position: ScanPosition | null;
   readonly fingerprint: string;
   readonly counters: BatchCounters;
+  readonly effort: BatchEffort;
+  readonly rejects: readonly Reject[];
+  /** The horizon of an incremental load. */
+  readonly safePoint: string | null;
   /** The batch number this commit builds on. */
   readonly expectedBatchNo: number;
+}
+
+export interface BatchEffort {
+  readonly bytes: number;
+  readonly read_ms: number;
+  readonly transform_ms: number;
+  readonly write_ms: number;
+}
+
+/** A row that the target refused, kept so that somebody can look at it. */
+export interface Reject {
+  readonly key: Readonly<Record<string, string | null>>;
+  readonly row: Readonly<Record<string, string | null>>;
+  readonly code: string;
+  readonly error: string;
 }
 
 /** What the fence read while it held the lease: requests reach the runner with each commit. */
@@ -114,6 +143,14 @@ export interface BatchCommit {
    * checkpoint by exactly one batch, and adds the counters to the run.
    */
   recordIn(transaction: SqlSession, progress: BatchProgress): Promise<LeaseView>;
+  /** Locks the lease without recording anything: for changes that belong to no batch. */
+  fenceIn(transaction: SqlSession): Promise<void>;
+  /** Inside the transaction that made a whole load visible: the load is over, the next one starts from nothing. */
+  endLoadIn(transaction: SqlSession, rowsDeleted: number): Promise<void>;
+  /** An incremental load is over: the next one starts at the watermark. */
+  moveWatermark(next: NextStart, fingerprint: string): Promise<void>;
+  /** Says how the run works, for people. */
+  describeRun(dataPath: string, strategy: string): Promise<void>;
 }
 
 export type RunOutcome =

@@ -10,7 +10,7 @@ import { VitrinaError } from "../domain/error-catalogue.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-type Role = "reader" | "writer" | "meta";
+type Role = "reader" | "writer" | "meta" | "loader";
 
 const databaseUrl = z.string().refine(isPostgresUrl, "is not a PostgreSQL URL (postgres://user:password@host:5432/db)");
 
@@ -37,6 +37,7 @@ const schema = z.object({
   META_DATABASE_URL: databaseUrl.optional(),
   READER_DATABASE_URL: databaseUrl.optional(),
   WRITER_DATABASE_URL: databaseUrl.optional(),
+  LOADER_DATABASE_URL: databaseUrl.optional(),
   VITRINA_ROLE_SECRET: z.string().min(16, "is shorter than 16 characters").optional(),
   VITRINA_DATA_DIR: z.string().default(".vitrina"),
   API_HOST: z
@@ -52,6 +53,11 @@ const schema = z.object({
   LEASE_SECONDS: wholeNumber(3, 3600).default(30),
   READ_TIMEOUT_SECONDS: wholeNumber(1, 86_400).default(600),
   STOP_TIMEOUT_SECONDS: wholeNumber(1, 3600).default(20),
+  TASKS_DIR: z.string().optional(),
+  PYTHON: z.string().default("python3"),
+  TASK_TIMEOUT_SECONDS: wholeNumber(1, 3600).default(60),
+  TASK_MEMORY_MB: wholeNumber(64, 65_536).default(1024),
+  VITRINA_FAULT: z.string().optional(),
   LOG_LEVEL: z
     .enum(["debug", "info", "warn", "error", "silent"], "is not debug, info, warn, error or silent")
     .default("info"),
@@ -62,7 +68,9 @@ function isLoopback(host: string): boolean {
   return isIP(host) === 4 ? host.startsWith("127.") : host === "::1";
 }
 
-export interface DatabaseUrls extends Readonly<Record<Role, string>> {
+export interface DatabaseUrls extends Readonly<Record<Exclude<Role, "loader">, string>> {
+  /** Without it rows of one database also travel through the runner. */
+  readonly loader: string | undefined;
   /** Only for migrations and the demo; nothing else connects with it. */
   readonly admin: string | undefined;
 }
@@ -83,6 +91,14 @@ export interface Settings {
     readonly readTimeoutMs: number;
     readonly stopTimeoutMs: number;
   };
+  readonly tasks: {
+    readonly folder: string | undefined;
+    readonly python: string;
+    readonly timeoutMs: number;
+    readonly memoryMb: number;
+  };
+  /** For tests: makes faults happen at named points of the runner. */
+  readonly faults: string | undefined;
   readonly logLevel: "debug" | "info" | "warn" | "error" | "silent";
   /** The URL of each role; `adminUrl` is DATABASE_URL or the embedded server's. */
   databaseUrls(adminUrl?: string): DatabaseUrls;
@@ -132,6 +148,13 @@ export function parseSettings(environment: Environment, folder: string): Setting
       readTimeoutMs: env.READ_TIMEOUT_SECONDS * 1000,
       stopTimeoutMs: env.STOP_TIMEOUT_SECONDS * 1000,
     },
+    tasks: {
+      folder: env.TASKS_DIR === undefined ? undefined : resolve(folder, env.TASKS_DIR),
+      python: env.PYTHON,
+      timeoutMs: env.TASK_TIMEOUT_SECONDS * 1000,
+      memoryMb: env.TASK_MEMORY_MB,
+    },
+    faults: env.VITRINA_FAULT,
     logLevel: env.LOG_LEVEL,
     databaseUrls: (adminUrl = env.DATABASE_URL) => roleUrls(env, adminUrl),
   };
@@ -181,5 +204,6 @@ function roleUrls(env: z.infer<typeof schema>, adminUrl: string | undefined): Da
     reader: given.reader ?? derive("reader"),
     writer: given.writer ?? derive("writer"),
     meta: given.meta ?? derive("meta"),
+    loader: env.LOADER_DATABASE_URL ?? (adminUrl === undefined ? undefined : derive("loader")),
   };
 }

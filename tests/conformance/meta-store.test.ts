@@ -41,6 +41,9 @@ function progress(batchNo: number, position: string[] = ["1"]) {
     position,
     fingerprint: "f",
     expectedBatchNo: batchNo,
+    safePoint: null,
+    effort: { bytes: 0, read_ms: 0, transform_ms: 0, write_ms: 0 },
+    rejects: [],
     counters: {
       rows_read: 3,
       rows_written: 2,
@@ -48,6 +51,7 @@ function progress(batchNo: number, position: string[] = ["1"]) {
       rows_deduplicated: 0,
       rows_rejected: 0,
       rows_dropped: 0,
+      rows_added: 0,
     },
   };
 }

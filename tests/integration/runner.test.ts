@@ -1,89 +1,51 @@
-import { randomUUID } from "node:crypto";
-import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
-import { newPipelineSchema, type Pipeline } from "../../src/domain/pipeline.ts";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Run } from "../../src/domain/run.ts";
-import { startRunner } from "../../src/main/runner.ts";
-import type { MetaStore } from "../../src/meta-store/meta-store.ts";
-import { createLog } from "../../src/observability/log.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { type Bench, openBench } from "../support/pipelines.ts";
 import { until } from "../support/until.ts";
 
-let database: TestDatabase;
-let store: MetaStore;
-let stopRunner: () => Promise<void> = async () => undefined;
+let bench: Bench;
 
 beforeEach(async () => {
-  database = await createTestDatabase(inject("postgresUrl"));
-  await database.query("CREATE SCHEMA content; GRANT USAGE ON SCHEMA content TO vitrina_reader");
-  await database.query("ALTER DEFAULT PRIVILEGES IN SCHEMA content GRANT SELECT ON TABLES TO vitrina_reader");
-  store = database.openStore();
+  bench = await openBench();
+  await bench.startRunner();
 });
-afterEach(async () => {
-  await stopRunner();
-  stopRunner = async () => undefined;
-  await database.drop();
-});
-
-async function start(): Promise<void> {
-  const runner = await startRunner(database.settings, database.urls, createLog({ level: "silent" }));
-  stopRunner = () => runner.stop();
-}
-
-async function create(more: object): Promise<Pipeline> {
-  const name = `p_${randomUUID().slice(0, 8)}`;
-  return store.createPipeline(
-    newPipelineSchema.parse({ name, target_table: `analytics.${name}`, create_target: true, ...more }),
-    "test",
-  );
-}
-
-async function ended({ id }: Pipeline): Promise<Run> {
-  return until("the run ends", async () => {
-    const [run] = (await store.listRuns(id, { limit: 1 })).items;
-    const { status } = await store.getPipeline(id);
-    return run !== undefined && run.status !== "RUNNING" && !["RUN_REQUESTED", "RUNNING"].includes(status)
-      ? run
-      : undefined;
-  });
-}
-
-async function run(pipeline: Pipeline): Promise<Run> {
-  await store.requestRun(pipeline.id, "api");
-  return ended(pipeline);
-}
-
-const rowsOf = (table: string, order = "id"): Promise<unknown[]> =>
-  database.query(`SELECT t::text AS row FROM ${table} t ORDER BY ${order}`);
+afterEach(() => bench.close());
 
 describe("a full load", () => {
   it("R5.1 writes what the query returns, and R5.3 a second run writes nothing", async () => {
-    await database.query(
+    await bench.query(
       "CREATE TABLE content.film AS SELECT n AS id, 'film ' || n AS title FROM generate_series(1, 2500) n",
     );
-    const pipeline = await create({
+    const pipeline = await bench.create({
       source_query: "SELECT id, title FROM content.film",
       target_key: ["id"],
       batch_size: 1000,
     });
-    await start();
-    expect(await run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 2500, rows_written: 2500, batches: 3 });
-    expect(await rowsOf(pipeline.target_table)).toEqual(await rowsOf("content.film"));
-    expect(await run(pipeline)).toMatchObject({ rows_read: 2500, rows_written: 0, rows_unchanged: 2500 });
-    await database.query("UPDATE content.film SET title = 'new' WHERE id % 100 = 0");
-    expect(await run(pipeline)).toMatchObject({ rows_written: 25, rows_unchanged: 2475 });
-    expect(await rowsOf(pipeline.target_table)).toEqual(await rowsOf("content.film"));
+    expect(await bench.run(pipeline)).toMatchObject({
+      status: "SUCCESS",
+      rows_read: 2500,
+      rows_written: 2500,
+      batches: 3,
+    });
+    expect(await bench.rowsOf(pipeline.target_table)).toEqual(await bench.rowsOf("content.film"));
+    expect(await bench.run(pipeline)).toMatchObject({ rows_read: 2500, rows_written: 0, rows_unchanged: 2500 });
+    await bench.query("UPDATE content.film SET title = 'new' WHERE id % 100 = 0");
+    expect(await bench.run(pipeline)).toMatchObject({ rows_written: 25, rows_unchanged: 2475 });
+    expect(await bench.rowsOf(pipeline.target_table)).toEqual(await bench.rowsOf("content.film"));
   });
 
   it("creates the target with the query's types and key", async () => {
-    await database.query("CREATE TABLE content.film (id uuid, price numeric(7,2), tags text[], at timestamptz)");
-    await database.query(
+    await bench.query("CREATE TABLE content.film (id uuid, price numeric(7,2), tags text[], at timestamptz)");
+    await bench.query(
       "INSERT INTO content.film VALUES (gen_random_uuid(), 12345.67, '{\"a, b\",NULL,\"\"}', '2024-01-01 00:00:00.123456+03')",
     );
-    const pipeline = await create({ source_query: "SELECT id, price, tags, at FROM content.film", target_key: ["id"] });
-    await start();
-    expect(await run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 1 });
-    expect(await rowsOf(pipeline.target_table)).toEqual(await rowsOf("content.film"));
-    const columns = await database.query(
+    const pipeline = await bench.create({
+      source_query: "SELECT id, price, tags, at FROM content.film",
+      target_key: ["id"],
+    });
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 1 });
+    expect(await bench.rowsOf(pipeline.target_table)).toEqual(await bench.rowsOf("content.film"));
+    const columns = await bench.query(
       `SELECT attname, format_type(atttypid, atttypmod) AS type FROM pg_attribute
         WHERE attrelid = $1::regclass AND attnum > 0 ORDER BY attnum`,
       [pipeline.target_table],
@@ -92,35 +54,32 @@ describe("a full load", () => {
   });
 
   it("takes names with capitals, spaces, quotes and other letters", async () => {
-    await database.query(`CREATE TABLE content."Фильм" ("Id ""x""" int, "название" text);
+    await bench.query(`CREATE TABLE content."Фильм" ("Id ""x""" int, "название" text);
       INSERT INTO content."Фильм" VALUES (1, 'один'), (2, NULL)`);
-    const pipeline = await create({
+    const pipeline = await bench.create({
       source_query: `SELECT "Id ""x""", "название" FROM content."Фильм" -- a comment`,
       target_table: `analytics."My ""Mart"""`,
       target_key: ['Id "x"'],
     });
-    await start();
-    expect(await run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 2 });
-    expect(await rowsOf(`analytics."My ""Mart"""`, "1")).toEqual(await rowsOf(`content."Фильм"`, "1"));
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 2 });
+    expect(await bench.rowsOf(`analytics."My ""Mart"""`)).toEqual(await bench.rowsOf(`content."Фильм"`));
   });
 
   it("orders text keys by bytes, whatever the collation, and misses none across batches", async () => {
-    await database.query(`CREATE TABLE content.word AS SELECT w COLLATE "und-x-icu" AS word FROM unnest(
+    await bench.query(`CREATE TABLE content.word AS SELECT w COLLATE "und-x-icu" AS word FROM unnest(
       ARRAY['a','A','b','B','_','é','z','Z','aa','aA','-','ж','Ж','','ß','ss','10','9']) w`);
-    const pipeline = await create({
+    const pipeline = await bench.create({
       source_query: "SELECT word FROM content.word",
       target_key: ["word"],
       batch_size: 2,
     });
-    await start();
-    expect(await run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 18, rows_written: 18, batches: 9 });
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 18, rows_written: 18, batches: 9 });
   });
 
   it("keeps the last of several rows with one key, and counts the others", async () => {
-    await database.query("CREATE TABLE content.film AS SELECT n / 2 AS id, n FROM generate_series(0, 9) n");
-    const pipeline = await create({ source_query: "SELECT id, n FROM content.film", target_key: ["id"] });
-    await start();
-    expect(await run(pipeline)).toMatchObject({ rows_read: 10, rows_written: 5, rows_deduplicated: 5 });
+    await bench.query("CREATE TABLE content.film AS SELECT n / 2 AS id, n FROM generate_series(0, 9) n");
+    const pipeline = await bench.create({ source_query: "SELECT id, n FROM content.film", target_key: ["id"] });
+    expect(await bench.run(pipeline)).toMatchObject({ rows_read: 10, rows_written: 5, rows_deduplicated: 5 });
   });
 });
 
@@ -153,115 +112,120 @@ describe("a run that cannot succeed", () => {
     ["an unknown source", { source_connection: "elsewhere" }, "SOURCE_CONNECTION_UNKNOWN", /elsewhere/],
   ];
   it.each(failing)("says why: %s", async (_, config, code, sentence) => {
-    await database.query("CREATE TABLE content.film AS SELECT 1 AS id");
-    const pipeline = await create({ source_query: "SELECT id FROM content.film", target_key: ["id"], ...config });
-    await start();
-    const failed = await run(pipeline);
+    await bench.query("CREATE TABLE content.film AS SELECT 1 AS id");
+    const pipeline = await bench.create({ source_query: "SELECT id FROM content.film", target_key: ["id"], ...config });
+    const failed = await bench.run(pipeline);
     expect(failed).toMatchObject({ status: "FAILED", error_code: code });
     expect(failed.error).toMatch(sentence);
     expect(failed.error).toMatch(/\. [A-Z].*\.$/s);
-    expect(await store.getPipeline(pipeline.id)).toMatchObject({ status: "FAILED" });
-    expect(await rowsOf("content.film")).toEqual([{ row: "(1)" }]);
+    expect(await bench.store.getPipeline(pipeline.id)).toMatchObject({ status: "FAILED" });
+    expect(await bench.rowsOf("content.film")).toEqual(["(1)"]);
   });
 
   it("names the column that the target lacks, before anything is read", async () => {
-    await database.query(
+    await bench.query(
       "CREATE TABLE content.film AS SELECT 1 AS id, 2 AS extra; CREATE TABLE analytics.old (id int PRIMARY KEY)",
     );
-    const pipeline = await create({ source_query: "SELECT * FROM content.film", target_table: "analytics.old" });
-    await start();
-    expect(await run(pipeline)).toMatchObject({
+    const pipeline = await bench.create({ source_query: "SELECT * FROM content.film", target_table: "analytics.old" });
+    expect(await bench.run(pipeline)).toMatchObject({
       error_code: "TARGET_COLUMN_MISSING",
       error: expect.stringContaining('"extra"'),
     });
   });
 
   it("R4.5 never stops another pipeline", async () => {
-    await database.query("CREATE TABLE content.film AS SELECT 1 AS id");
-    const bad = await create({ source_query: "SELECT 1/0 AS id", target_key: ["id"] });
-    const good = await create({ source_query: "SELECT id FROM content.film", target_key: ["id"] });
-    await start();
-    await Promise.all([bad, good].map(({ id }) => store.requestRun(id, "api")));
-    expect(await ended(bad)).toMatchObject({ status: "FAILED" });
-    expect(await ended(good)).toMatchObject({ status: "SUCCESS" });
+    await bench.query("CREATE TABLE content.film AS SELECT 1 AS id");
+    const bad = await bench.create({ source_query: "SELECT 1/0 AS id", target_key: ["id"] });
+    const good = await bench.create({ source_query: "SELECT id FROM content.film", target_key: ["id"] });
+    await Promise.all([bad, good].map(({ id }) => bench.store.requestRun(id, "api")));
+    expect(await bench.ended(bad)).toMatchObject({ status: "FAILED" });
+    expect(await bench.ended(good)).toMatchObject({ status: "SUCCESS" });
   });
 
   it("does not cut a text that is too long, and keeps the target as it was", async () => {
-    await database.query("CREATE TABLE content.film AS SELECT 1 AS id, 'too long' AS code");
-    await database.query("CREATE TABLE analytics.short (id int PRIMARY KEY, code varchar(3), note char(5))");
-    const pipeline = await create({
+    await bench.query("CREATE TABLE content.film AS SELECT 1 AS id, 'too long' AS code");
+    await bench.query("CREATE TABLE analytics.short (id int PRIMARY KEY, code varchar(3), note char(5))");
+    const pipeline = await bench.create({
       source_query: "SELECT id, code FROM content.film",
       target_table: "analytics.short",
+      max_rejects: 0,
     });
-    await start();
-    expect(await run(pipeline)).toMatchObject({ status: "FAILED", error_code: "ROW_REFUSED" });
-    expect(await rowsOf("analytics.short")).toEqual([]);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "TOO_MANY_REJECTS" });
+    expect(await bench.rowsOf("analytics.short")).toEqual([]);
   });
 
   it("treats a padded column that did not change as unchanged", async () => {
-    await database.query("CREATE TABLE content.film AS SELECT 1 AS id, 'ab' AS note");
-    await database.query("CREATE TABLE analytics.padded (id int PRIMARY KEY, note char(5))");
-    const pipeline = await create({
+    await bench.query("CREATE TABLE content.film AS SELECT 1 AS id, 'ab' AS note");
+    await bench.query("CREATE TABLE analytics.padded (id int PRIMARY KEY, note char(5))");
+    const pipeline = await bench.create({
       source_query: "SELECT id, note FROM content.film",
       target_table: "analytics.padded",
     });
-    await start();
-    expect(await run(pipeline)).toMatchObject({ rows_written: 1 });
-    expect(await run(pipeline)).toMatchObject({ rows_written: 0, rows_unchanged: 1 });
+    expect(await bench.run(pipeline)).toMatchObject({ rows_written: 1 });
+    expect(await bench.run(pipeline)).toMatchObject({ rows_written: 0, rows_unchanged: 1 });
   });
 });
 
 describe("pause and resume", () => {
   it("R4.3 stops after the current batch, and the next run reads only the rest", async () => {
-    await database.query(
+    await bench.query(
       "CREATE TABLE content.film AS SELECT n AS id, md5(n::text) AS title FROM generate_series(1, 100000) n",
     );
-    const pipeline = await create({
+    const pipeline = await bench.create({
       source_query: "SELECT id, title FROM content.film",
       target_key: ["id"],
       batch_size: 1000,
     });
-    await start();
-    await store.requestRun(pipeline.id, "api");
-    await until("a few batches are committed", async () => (await store.getState(pipeline.id)).batchNo >= 3);
-    await store.requestPause(pipeline.id);
-    const paused = await ended(pipeline);
+    await bench.store.requestRun(pipeline.id, "api");
+    await until("a few batches are committed", async () => (await bench.store.getState(pipeline.id)).batchNo >= 3);
+    await bench.store.requestPause(pipeline.id);
+    const paused = await bench.ended(pipeline);
     expect(paused.status).toBe("PAUSED");
     expect(paused.rows_read).toBeGreaterThanOrEqual(3000);
     expect(paused.rows_read).toBeLessThan(100_000);
     expect(paused.rows_read % 1000).toBe(0);
-    expect(await store.getState(pipeline.id)).toMatchObject({ scanPosition: [String(paused.rows_read)] });
+    expect(await bench.store.getState(pipeline.id)).toMatchObject({ scanPosition: [String(paused.rows_read)] });
 
-    const resumed = await run(pipeline);
+    const resumed = await bench.run(pipeline);
     expect(resumed).toMatchObject({ status: "SUCCESS", rows_read: 100_000 - paused.rows_read });
-    expect(await rowsOf(pipeline.target_table)).toEqual(await rowsOf("content.film"));
-    expect(await store.getState(pipeline.id)).toMatchObject({ scanPosition: null });
+    expect(await bench.rowsOf(pipeline.target_table)).toEqual(await bench.rowsOf("content.film"));
+    expect(await bench.store.getState(pipeline.id)).toMatchObject({ scanPosition: null });
   });
 
   it("starts over when the query was changed meanwhile: the old position means nothing for it", async () => {
-    await database.query("CREATE TABLE content.film AS SELECT n AS id FROM generate_series(1, 50000) n");
-    const pipeline = await create({ source_query: "SELECT id FROM content.film", target_key: ["id"], batch_size: 500 });
-    await start();
-    await store.requestRun(pipeline.id, "api");
-    await until("a batch is committed", async () => (await store.getState(pipeline.id)).batchNo >= 1);
-    await store.requestPause(pipeline.id);
-    expect(await ended(pipeline)).toMatchObject({ status: "PAUSED" });
-    await store.updatePipeline(pipeline.id, { source_query: "SELECT id FROM content.film WHERE id <= 300" }, "test");
-    expect(await run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 300 });
+    await bench.query("CREATE TABLE content.film AS SELECT n AS id FROM generate_series(1, 50000) n");
+    const pipeline = await bench.create({
+      source_query: "SELECT id FROM content.film",
+      target_key: ["id"],
+      batch_size: 500,
+    });
+    await bench.store.requestRun(pipeline.id, "api");
+    await until("a batch is committed", async () => (await bench.store.getState(pipeline.id)).batchNo >= 1);
+    await bench.store.requestPause(pipeline.id);
+    expect(await bench.ended(pipeline)).toMatchObject({ status: "PAUSED" });
+    await bench.store.updatePipeline(
+      pipeline.id,
+      { source_query: "SELECT id FROM content.film WHERE id <= 300" },
+      "test",
+    );
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 300 });
   });
 
   it("hands a run back when it is stopped, and another runner goes on from the checkpoint", async () => {
-    await database.query("CREATE TABLE content.film AS SELECT n AS id FROM generate_series(1, 50000) n");
-    const pipeline = await create({ source_query: "SELECT id FROM content.film", target_key: ["id"], batch_size: 500 });
-    await start();
-    await store.requestRun(pipeline.id, "api");
-    await until("a batch is committed", async () => (await store.getState(pipeline.id)).batchNo >= 1);
-    await stopRunner();
-    const [first] = (await store.listRuns(pipeline.id, { limit: 1 })).items;
+    await bench.query("CREATE TABLE content.film AS SELECT n AS id FROM generate_series(1, 50000) n");
+    const pipeline = await bench.create({
+      source_query: "SELECT id FROM content.film",
+      target_key: ["id"],
+      batch_size: 500,
+    });
+    await bench.store.requestRun(pipeline.id, "api");
+    await until("a batch is committed", async () => (await bench.store.getState(pipeline.id)).batchNo >= 1);
+    await bench.stopRunner();
+    const [first] = (await bench.store.listRuns(pipeline.id, { limit: 1 })).items;
     expect(first).toMatchObject({ status: "PAUSED" });
-    expect(await store.getPipeline(pipeline.id)).toMatchObject({ status: "RUN_REQUESTED" });
-    await start();
-    const second = await ended(pipeline);
+    expect(await bench.store.getPipeline(pipeline.id)).toMatchObject({ status: "RUN_REQUESTED" });
+    await bench.startRunner();
+    const second = await bench.ended(pipeline);
     expect(second).toMatchObject({
       status: "SUCCESS",
       trigger: "recovery",

@@ -1,37 +1,38 @@
-import { quoteIdentifier, quoteTable } from "../../postgres/identifiers.ts";
-import type { TableName, TargetColumn, TargetTable } from "./target-table.ts";
+import type { Column } from "../../domain/row.ts";
+import { quoteIdentifier } from "../../postgres/identifiers.ts";
+import { nameList } from "./target-table.ts";
+
+interface Shape {
+  readonly columns: readonly Column[];
+  readonly key: readonly Column[];
+}
+
+export function sameKey(key: readonly Column[], left: string, right: string): string {
+  return key.map(({ name }) => `${left}.${quoteIdentifier(name)} = ${right}.${quoteIdentifier(name)}`).join(" AND ");
+}
 
 /**
- * The upsert of one batch, given as one text array per column.
- *
- * MERGE rather than INSERT … ON CONFLICT, because it leaves unchanged rows alone: no lock, no new version, no WAL.
  * Rows are compared by `*<>`, which looks at the stored bytes: it works for types without an equality (json, point),
  * and it tells 1.0 from 1.00. The cast to record keeps the parser from comparing column by column.
  */
-export function mergeStatement(name: TableName, { columns, key }: TargetTable): string {
-  const names = columns.map((column) => quoteIdentifier(column.name));
-  const rest = columns.filter((column) => !key.includes(column.name));
-  const params = columns.map((_, index) => `$${index + 1}::text[]`);
-  const casts = columns.map(
-    (column) => `r.${quoteIdentifier(column.name)}::${castType(column)} AS ${quoteIdentifier(column.name)}`,
-  );
-  const sameKey = key.map((column) => `t.${quoteIdentifier(column)} = s.${quoteIdentifier(column)}`);
-  return `
-    MERGE INTO ${quoteTable(name)} AS t
-    USING (SELECT ${casts.join(", ")} FROM unnest(${params.join(", ")}) AS r (${names.join(", ")})) AS s
-       ON ${sameKey.join(" AND ")}
-    ${rest.length === 0 ? "" : updateWhenDifferent(rest)}
-    WHEN NOT MATCHED THEN INSERT (${names.join(", ")}) VALUES (${names.map((column) => `s.${column}`).join(", ")})`;
+export function rowsDiffer(shape: Shape, left: string, right: string): string {
+  const rest = otherColumns(shape);
+  if (rest.length === 0) return "false";
+  return `ROW(${nameList(rest, left)})::record OPERATOR(pg_catalog.*<>) ROW(${nameList(rest, right)})::record`;
 }
 
-function castType(column: TargetColumn): string {
-  return column.cutsOnCast ? column.bareType : column.type;
+/**
+ * MERGE rather than INSERT … ON CONFLICT, because it leaves unchanged rows alone: no lock, no new version, no WAL.
+ */
+export function mergeInto(target: string, source: string, shape: Shape): string {
+  const rest = otherColumns(shape);
+  const assignments = rest.map(({ name }) => `${quoteIdentifier(name)} = s.${quoteIdentifier(name)}`).join(", ");
+  const update = `WHEN MATCHED AND ${rowsDiffer(shape, "t", "s")} THEN UPDATE SET ${assignments}`;
+  return `MERGE INTO ${target} AS t USING ${source} AS s ON ${sameKey(shape.key, "t", "s")}
+    ${rest.length === 0 ? "" : update}
+    WHEN NOT MATCHED THEN INSERT (${nameList(shape.columns)}) VALUES (${nameList(shape.columns, "s")})`;
 }
 
-function updateWhenDifferent(columns: readonly TargetColumn[]): string {
-  const image = (alias: string): string =>
-    columns.map((column) => `${alias}.${quoteIdentifier(column.name)}${column.padded ? "::text" : ""}`).join(", ");
-  const assignments = columns.map(({ name }) => `${quoteIdentifier(name)} = s.${quoteIdentifier(name)}`);
-  return `WHEN MATCHED AND ROW(${image("t")})::record OPERATOR(pg_catalog.*<>) ROW(${image("s")})::record
-    THEN UPDATE SET ${assignments.join(", ")}`;
+function otherColumns({ columns, key }: Shape): Column[] {
+  return columns.filter(({ name }) => !key.some((column) => column.name === name));
 }

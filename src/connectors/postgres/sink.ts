@@ -1,15 +1,22 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { type Client, connectForData } from "../../postgres/connection.ts";
 import { databaseError } from "../../postgres/errors.ts";
-import { quoteTable } from "../../postgres/identifiers.ts";
-import type { CommitBatch, Sink, SinkRequest, SinkWriter } from "../sink.ts";
-import type { Row } from "../source.ts";
+import type { Sink, SinkRequest, SinkWriter } from "../sink.ts";
 import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
-import { mergeStatement } from "./merge-statement.ts";
-import { prepareTargetTable } from "./target-table.ts";
+import { compareLoad } from "./loads/compare-load.ts";
+import type { Load } from "./loads/load.ts";
+import { newTableLoad } from "./loads/new-table-load.ts";
+import { shadowLoad } from "./loads/shadow-load.ts";
+import { upsertLoad } from "./loads/upsert-load.ts";
+import { databaseId } from "./source.ts";
+import { createStage } from "./stage.ts";
+import { tableWriter } from "./table-writer.ts";
+import { readTargetTable, type TargetTable } from "./target-table.ts";
 
 export interface PostgresSinkConfig {
+  /** The writer's login; or the loader's, which can also read the sources of the same database. */
   readonly url: string;
+  readonly loaderUrl: string | undefined;
   readonly applicationName: string;
   /** Both shorter than the lease: a frozen runner must not hold its locks longer than its lease. */
   readonly statementTimeoutMs: number;
@@ -18,86 +25,69 @@ export interface PostgresSinkConfig {
 
 export function openPostgresSink(config: PostgresSinkConfig): Sink {
   return {
-    async prepare(request: SinkRequest): Promise<SinkWriter> {
+    async open(request: SinkRequest): Promise<SinkWriter> {
       const { target } = request;
       if (target.kind !== "postgres") throw new VitrinaError("INTERNAL", `Not a PostgreSQL target: ${target.kind}.`);
       const client = await openWriterSession(config);
       try {
-        const table = await prepareTargetTable(client, target, request);
-        return tableWriter(client, mergeStatement(target, table), {
-          label: quoteTable(target),
-          key: table.key,
-          keyIndexes: table.key.map((name) => request.columns.findIndex((column) => column.name === name)),
-          width: request.columns.length,
-        });
+        const table = await readTargetTable(client, target, request);
+        const load = chooseLoad(table, request);
+        const resumed = request.load.kind === "replace" && request.load.resume && (await load.canResume(client));
+        await createStage(client, table);
+        return tableWriter({ client, table, load, resumed, canPull: config.loaderUrl !== undefined });
       } catch (error) {
         await client.end();
         throw databaseError(error, "prepare the target");
       }
     },
+
+    async databaseId() {
+      const client = await openWriterSession(config);
+      try {
+        return await databaseId(client);
+      } finally {
+        await client.end();
+      }
+    },
+  };
+}
+
+function chooseLoad(table: TargetTable, { load, guard }: SinkRequest): Load {
+  if (load.kind === "upsert") return upsertLoad(table);
+  if (!table.exists)
+    return load.inKeyOrder ? newTableLoad(table, load.loadId) : createThenShadow(table, load.loadId, guard);
+  return load.inKeyOrder && table.rangesUseIndex
+    ? compareLoad(table, load.loadId, guard)
+    : shadowLoad(table, load.loadId, guard);
+}
+
+/** Rows in any order may repeat a key far apart, so the new table must have its key from the start. */
+function createThenShadow(table: TargetTable, loadId: string, guard: SinkRequest["guard"]): Load {
+  const shadow = shadowLoad(table, loadId, guard);
+  return {
+    ...shadow,
+    async begin(client) {
+      await upsertLoad(table).begin(client);
+      await shadow.begin(client);
+    },
   };
 }
 
 async function openWriterSession(config: PostgresSinkConfig): Promise<Client> {
+  const { loaderUrl } = config;
   return connectForData({
-    url: config.url,
+    url: loaderUrl ?? config.url,
     applicationName: config.applicationName,
     settings: {
       ...EXACT_TEXT_SETTINGS,
+      ...(loaderUrl !== undefined && { role: "vitrina_writer" }),
       statement_timeout: `${config.statementTimeoutMs}ms`,
       lock_timeout: `${config.statementTimeoutMs}ms`,
       idle_in_transaction_session_timeout: `${config.idleTimeoutMs}ms`,
+      client_connection_check_interval: "2s",
+      jit: "off",
     },
   }).catch((error: unknown) => {
     throw databaseError(error, "connect to the target");
   });
-}
-
-interface TableShape {
-  readonly label: string;
-  readonly key: readonly string[];
-  readonly keyIndexes: readonly number[];
-  readonly width: number;
-}
-
-function tableWriter(client: Client, merge: string, shape: TableShape): SinkWriter {
-  return {
-    key: shape.key,
-
-    async write<T>(rows: readonly Row[], commit: CommitBatch<T>): Promise<T> {
-      const distinct = lastOfEachKey(rows, shape.keyIndexes);
-      try {
-        await client.query("BEGIN");
-        const { rowCount } = await client.query({
-          name: "merge",
-          text: merge,
-          values: toColumns(distinct, shape.width),
-        });
-        const written = rowCount ?? 0;
-        const result = await commit(client, {
-          rows_written: written,
-          rows_unchanged: distinct.length - written,
-          rows_deduplicated: rows.length - distinct.length,
-        });
-        await client.query("COMMIT");
-        return result;
-      } catch (error) {
-        await client.query("ROLLBACK").catch(() => undefined);
-        throw databaseError(error, `write to ${shape.label}`);
-      }
-    },
-
-    close: () => client.end(),
-  };
-}
-
-/** A key may be touched once per statement; the last row in reading order wins. */
-function lastOfEachKey(rows: readonly Row[], keyIndexes: readonly number[]): readonly Row[] {
-  const byKey = new Map<string, Row>();
-  for (const row of rows) byKey.set(JSON.stringify(keyIndexes.map((index) => row[index])), row);
-  return byKey.size === rows.length ? rows : [...byKey.values()];
-}
-
-function toColumns(rows: readonly Row[], width: number): (string | null)[][] {
-  return Array.from({ length: width }, (_, column) => rows.map((row) => row[column] ?? null));
 }

@@ -1,133 +1,79 @@
+import { to as copyTo } from "pg-copy-streams";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
-import { type Client, connectForData } from "../../postgres/connection.ts";
-import { databaseError } from "../../postgres/errors.ts";
-import { quoteIdentifier, quoteLiteral } from "../../postgres/identifiers.ts";
-import type { Column, ReadRequest, Row, Source, SourceReader } from "../source.ts";
-import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
+import type { Client } from "../../postgres/connection.ts";
+import { CopyTextReader } from "../../postgres/copy-text.ts";
+import { batchOfCopyText } from "../row-batch.ts";
+import type { ReadRequest, Source, SourceReader } from "../source.ts";
+import { nextStart, requireUsableCursor, takeHorizon } from "./change-cursor.ts";
+import { describeQuery } from "./describe-query.ts";
+import { readStatement } from "./query-text.ts";
+import {
+  inReadSession,
+  openReadSession,
+  orderColumns,
+  type PostgresSourceConfig,
+  sourceError,
+} from "./read-session.ts";
+import { canSeek } from "./seek-cost.ts";
 
-export interface PostgresSourceConfig {
-  readonly url: string;
-  readonly applicationName: string;
-  /** How long one fetch may take; the first one of a sorted query does most of its work. */
-  readonly statementTimeoutMs: number;
-}
-
-/** Reads through one server-side cursor per run: the query runs once, in one snapshot, with constant memory. */
+/** Reads by one COPY per run: the query runs once, in one snapshot, with constant memory, and rows arrive as bytes. */
 export function openPostgresSource(config: PostgresSourceConfig): Source {
   return {
-    async describe(query) {
-      const client = await openReadOnlySession(config);
-      try {
-        return await describeQuery(client, query);
-      } finally {
-        await client.end();
-      }
-    },
-
-    async open(request) {
-      const client = await openReadOnlySession(config);
-      try {
-        await extended(client, declareCursor(request, await collatableColumns(client, request)));
-        return cursorReader(client);
-      } catch (error) {
-        await client.end();
-        throw databaseError(error, "read the source", "SOURCE_QUERY_FAILED");
-      }
-    },
+    describe: (query) => inReadSession(config, (client) => describeQuery(client, query)),
+    open: (request) => openReader(config, request),
+    databaseId: () => inReadSession(config, databaseId),
+    requireUsableCursor: (query, columns, rules) =>
+      inReadSession(config, (client) => requireUsableCursor(client, query, columns, rules)),
+    takeHorizon: (lookbackMs) => inReadSession(config, (client) => takeHorizon(client, lookbackMs)),
+    nextStart: (end) => inReadSession(config, (client) => nextStart(client, end)),
+    canSeek: (request, batchSize) => inReadSession(config, (client) => canSeek(client, request, batchSize)),
   };
 }
 
-async function openReadOnlySession(config: PostgresSourceConfig): Promise<Client> {
-  const client = await connectForData({
-    url: config.url,
-    applicationName: config.applicationName,
-    settings: {
-      ...EXACT_TEXT_SETTINGS,
-      default_transaction_read_only: "on",
-      statement_timeout: `${config.statementTimeoutMs}ms`,
-      // All rows are going to be fetched, so plan for all of them.
-      cursor_tuple_fraction: "1.0",
-    },
-  }).catch((error: unknown) => {
-    throw databaseError(error, "connect to the source");
-  });
-  await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
-  return client;
+/** Some hosts do not let everybody ask; then two databases count as different, which is only slower. */
+export async function databaseId(client: Client): Promise<string | null> {
+  const { rows } = await client
+    .query<{ id: string }>("SELECT system_identifier || '/' || current_database() AS id FROM pg_control_system()")
+    .catch(() => ({ rows: [] }));
+  return rows[0]?.id ?? null;
 }
 
-/** The extended protocol takes exactly one statement, so a query cannot smuggle in a second one. */
-function extended(client: Client, text: string) {
-  return client.query<(string | null)[]>({ text, rowMode: "array", queryMode: "extended" } as never);
-}
-
-/** The query stands on lines of its own: a trailing comment must not swallow the bracket. */
-function asSubquery(query: string): string {
-  return `(\n${query.trim().replace(/;\s*$/, "")}\n) AS q`;
-}
-
-async function describeQuery(client: Client, query: string): Promise<Column[]> {
-  const { fields } = await extended(client, `SELECT * FROM ${asSubquery(query)} LIMIT 0`).catch((error: unknown) => {
-    throw databaseError(error, "run the source query", "SOURCE_QUERY_FAILED");
-  });
-  requireDistinctNames(fields.map(({ name }) => name));
-  const { rows } = await client.query<{ type: string }>(
-    `SELECT format_type(oid, modifier) AS type
-       FROM unnest($1::oid[], $2::int[]) WITH ORDINALITY AS t (oid, modifier, n) ORDER BY n`,
-    [fields.map(({ dataTypeID }) => dataTypeID), fields.map(({ dataTypeModifier }) => dataTypeModifier)],
-  );
-  return fields.map(({ name }, index) => ({ name, type: rows[index]?.type ?? "text" }));
-}
-
-function requireDistinctNames(names: readonly string[]): void {
-  if (names.length === 0) throw new VitrinaError("SOURCE_COLUMN_NAMES", "The query returns no columns.");
-  const unnamed = names.filter((name) => name === "?column?");
-  const repeated = names.filter((name, index) => names.indexOf(name) !== index);
-  if (unnamed.length > 0) throw new VitrinaError("SOURCE_COLUMN_NAMES", "A column of the query has no name.");
-  if (repeated.length > 0) {
-    throw new VitrinaError("SOURCE_COLUMN_NAMES", `The query returns ${quoteIdentifier(repeated[0] ?? "")} twice.`);
+async function openReader(config: PostgresSourceConfig, request: ReadRequest): Promise<SourceReader> {
+  const client = await openReadSession(config);
+  try {
+    // COPY goes by the simple protocol, which takes several statements: the query must first prove to be just one.
+    await describeQuery(client, request.query);
+    const order = await orderColumns(client, request.columns, request.orderBy);
+    const stream = client.query(copyTo(`COPY (${readStatement(request, order)}) TO STDOUT`));
+    // A stream that is given up half-way reports it; whoever reads it learns of trouble by reading.
+    stream.on("error", () => undefined);
+    const reader = new CopyTextReader(stream);
+    return {
+      async read(limit) {
+        const { bytes, count } = await withinTime(reader.take(limit), config.readTimeoutMs).catch((error: unknown) => {
+          throw sourceError(error);
+        });
+        return batchOfCopyText(bytes, count);
+      },
+      close: () => client.end(),
+    };
+  } catch (error) {
+    await client.end();
+    throw sourceError(error);
   }
 }
 
-/** Text sorts by the server's language rules, which change between versions; bytes never do. */
-async function collatableColumns(client: Client, { columns, orderBy }: ReadRequest): Promise<Set<string>> {
-  const ordered = columns.filter(({ name }) => orderBy.includes(name));
-  const { rows } = await client.query<{ name: string }>(
-    `SELECT t.name FROM unnest($1::text[], $2::text[]) AS t (name, type)
-       JOIN pg_type ON pg_type.oid = to_regtype(t.type) WHERE pg_type.typcollation <> 0`,
-    [ordered.map(({ name }) => name), ordered.map(({ type }) => type.replace(/\(.*\)/, ""))],
-  );
-  return new Set(rows.map(({ name }) => name));
-}
-
-function declareCursor({ query, columns, orderBy, after }: ReadRequest, collatable: Set<string>): string {
-  const collation = (name: string): string => (collatable.has(name) ? ' COLLATE "C"' : "");
-  const order = orderBy.map((name) => `q.${quoteIdentifier(name)}${collation(name)}`);
-  const names = columns.map(({ name }) => `q.${quoteIdentifier(name)}`).join(", ");
-  return `DECLARE vitrina_read NO SCROLL CURSOR FOR
-    SELECT ${names} FROM ${asSubquery(query)}
-    ${after === null ? "" : `WHERE ${behind(after)}`}
-    ORDER BY ${order.join(", ")}`;
-
-  function behind(position: readonly string[]): string {
-    const values = orderBy.map((name, index) => {
-      const type = columns.find((column) => column.name === name)?.type ?? "text";
-      return `${quoteLiteral(position[index] ?? "")}::${type}${collation(name)}`;
-    });
-    // A row without a key is behind every position: it must be met, and refused, not passed over.
-    const nulls = orderBy.map((name) => `q.${quoteIdentifier(name)} IS NULL`);
-    return `(${order.join(", ")}) > (${values.join(", ")}) OR ${nulls.join(" OR ")}`;
+async function withinTime<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      const seconds = Math.round(timeoutMs / 1000);
+      reject(new VitrinaError("DATABASE_BUSY", `The source sent nothing for ${seconds} s (READ_TIMEOUT_SECONDS).`));
+    }, timeoutMs);
+  });
+  try {
+    return await Promise.race([promise, timeout]);
+  } finally {
+    clearTimeout(timer);
   }
-}
-
-function cursorReader(client: Client): SourceReader {
-  return {
-    async read(limit): Promise<readonly Row[]> {
-      try {
-        return (await extended(client, `FETCH FORWARD ${limit} FROM vitrina_read`)).rows;
-      } catch (error) {
-        throw databaseError(error, "read the source", "SOURCE_QUERY_FAILED");
-      }
-    },
-    close: () => client.end(),
-  };
 }

@@ -62,8 +62,8 @@ function observationRoutes(api: Api, { store }: ApiParts): void {
 
 function stateAnswer(state: PipelineState) {
   return {
-    last_processed_value: state.lastProcessedValue,
-    last_processed_id: state.lastProcessedId,
+    last_processed_value: state.watermark.value,
+    last_processed_id: state.watermark.id,
     scan_position: state.scanPosition === null ? null : [...state.scanPosition],
     batches_committed: state.batchNo,
     updated_at: state.updatedAt,

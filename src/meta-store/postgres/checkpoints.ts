@@ -1,28 +1,83 @@
+import { configFingerprint } from "../../domain/checkpoint.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { PipelineId } from "../../domain/pipeline.ts";
-import type { PipelineStatus } from "../../domain/pipeline-status.ts";
+import { isHeld, type PipelineStatus } from "../../domain/pipeline-status.ts";
 import { isBalanced } from "../../domain/run.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
+import { NO_WATERMARK } from "../../domain/watermark.ts";
 import type { Pool } from "../../postgres/connection.ts";
 import type { BatchCommit, BatchProgress, Claim, LeaseView, PipelineState } from "../meta-store.ts";
 import { leaseLost } from "./claims.ts";
+import { getPipeline } from "./pipelines.ts";
 
 export async function getState(pool: Pool, id: PipelineId): Promise<PipelineState> {
   const { rows } = await pool.query(
-    `SELECT last_processed_value, last_processed_id, scan_position, batch_no, fingerprint, updated_at
+    `SELECT last_processed_value, last_processed_id, watermark_fingerprint, candidate_value, candidate_id, candidate_at,
+            safe_point, scan_position, batch_no, fingerprint, updated_at
        FROM etl.etl_state WHERE pipeline_id = $1`,
     [id],
   );
-  const row = rows[0] ?? {};
+  const [row] = rows;
+  if (row === undefined) {
+    const nothing = { scanPosition: null, batchNo: 0, fingerprint: null, safePoint: null, updatedAt: null };
+    return { ...nothing, watermark: NO_WATERMARK, watermarkFingerprint: null, candidate: null };
+  }
+  const candidate = { value: row.candidate_value, id: row.candidate_id, at: row.candidate_at };
   return {
-    lastProcessedValue: row.last_processed_value ?? null,
-    lastProcessedId: row.last_processed_id ?? null,
-    scanPosition: row.scan_position ?? null,
-    batchNo: row.batch_no ?? 0,
-    fingerprint: row.fingerprint ?? null,
-    updatedAt: row.updated_at ?? null,
+    watermark: { value: row.last_processed_value, id: row.last_processed_id },
+    watermarkFingerprint: row.watermark_fingerprint,
+    candidate: row.candidate_at === null ? null : candidate,
+    safePoint: row.safe_point,
+    scanPosition: row.scan_position,
+    batchNo: row.batch_no,
+    fingerprint: row.fingerprint,
+    updatedAt: row.updated_at,
   };
 }
+
+export async function resetState(pool: Pool, id: PipelineId): Promise<void> {
+  await changeState(
+    pool,
+    id,
+    `last_processed_value = NULL, last_processed_id = NULL, watermark_fingerprint = NULL, scan_position = NULL,
+     fingerprint = NULL, safe_point = NULL, candidate_value = NULL, candidate_id = NULL, candidate_at = NULL`,
+  );
+}
+
+/** The unfinished load is given up: its position was reached by another query. */
+export async function keepState(pool: Pool, id: PipelineId): Promise<void> {
+  const fingerprint = configFingerprint(await getPipeline(pool, id));
+  await changeState(
+    pool,
+    id,
+    "watermark_fingerprint = $2, scan_position = NULL, fingerprint = NULL, safe_point = NULL",
+    fingerprint,
+  );
+}
+
+/** The lock on the pipeline keeps a runner from claiming it meanwhile. */
+async function changeState(pool: Pool, id: PipelineId, assignments: string, ...values: string[]): Promise<void> {
+  const { rows } = await pool.query(
+    `WITH free AS (
+       SELECT id FROM etl.etl_pipelines WHERE id = $1 AND status NOT IN ('RUNNING', 'PAUSE_REQUESTED') FOR NO KEY UPDATE
+     ), changed AS (
+       UPDATE etl.etl_state s SET ${assignments}, updated_at = clock_timestamp() FROM free WHERE s.pipeline_id = free.id
+     )
+     SELECT id FROM free`,
+    [id, ...values],
+  );
+  if (rows.length > 0) return;
+  const { name, status } = await getPipeline(pool, id);
+  throw new VitrinaError("STATUS_CONFLICT", `${name} is ${status}: its state cannot change while a runner holds it.`, {
+    extra: { pipeline_status: status },
+    ...(isHeld(status) && { hint: "Pause it first, or wait until its run has ended." }),
+  });
+}
+
+const LEASE = `
+  SELECT id, status, batch_size FROM etl.etl_pipelines
+   WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3 AND lease_expires_at > clock_timestamp()
+   FOR NO KEY UPDATE`;
 
 /**
  * One statement, last in the batch's transaction. The lock on the lease is what makes it safe: between this check and
@@ -30,52 +85,127 @@ export async function getState(pool: Pool, id: PipelineId): Promise<PipelineStat
  * heartbeats and pause requests do not wait for the write.
  */
 const RECORD = `
-  WITH lease AS (
-    SELECT id, status, batch_size FROM etl.etl_pipelines
-     WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3 AND lease_expires_at > clock_timestamp()
-     FOR NO KEY UPDATE
-  ), state AS (
+  WITH lease AS (${LEASE}), state AS (
     UPDATE etl.etl_state s
-       SET scan_position = $4, fingerprint = $5, batch_no = s.batch_no + 1, updated_at = clock_timestamp()
-      FROM lease WHERE s.pipeline_id = lease.id AND s.batch_no = $6
+       SET scan_position = $4, fingerprint = $5, safe_point = $6, batch_no = s.batch_no + 1,
+           updated_at = clock_timestamp()
+      FROM lease WHERE s.pipeline_id = lease.id AND s.batch_no = $7
     RETURNING s.pipeline_id
   ), run AS (
     UPDATE etl.etl_runs r
        SET batches = r.batches + 1,
-           rows_read = r.rows_read + $8, rows_written = r.rows_written + $9, rows_unchanged = r.rows_unchanged + $10,
-           rows_deduplicated = r.rows_deduplicated + $11, rows_rejected = r.rows_rejected + $12,
-           rows_dropped = r.rows_dropped + $13
-      FROM state WHERE r.id = $7
-    RETURNING r.id
+           rows_read = r.rows_read + $9, rows_written = r.rows_written + $10, rows_unchanged = r.rows_unchanged + $11,
+           rows_deduplicated = r.rows_deduplicated + $12, rows_rejected = r.rows_rejected + $13,
+           rows_dropped = r.rows_dropped + $14, rows_added = r.rows_added + $15, bytes = r.bytes + $16,
+           read_ms = r.read_ms + $17, transform_ms = r.transform_ms + $18, write_ms = r.write_ms + $19
+      FROM state WHERE r.id = $8
+    RETURNING r.id, r.pipeline_id
+  ), rejected AS (
+    INSERT INTO etl.etl_rejects (pipeline_id, run_id, row_key, row, error_code, error)
+    SELECT run.pipeline_id, run.id, x.key, x.row, x.code, x.error
+      FROM run, jsonb_to_recordset($20::jsonb) AS x (key jsonb, row jsonb, code text, error text)
   )
   SELECT lease.status, lease.batch_size, (SELECT count(*) FROM state) AS states, (SELECT count(*) FROM run) AS runs
     FROM lease`;
 
-export function batchCommit(claim: Claim): BatchCommit {
+export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
+  const lease = [claim.pipeline.id, claim.runnerId, claim.epoch];
+
+  /** Runs a statement that begins with `WITH lease` and must find it. */
+  async function underLease(
+    session: SqlSession,
+    statement: string,
+    values: unknown[],
+  ): Promise<Record<string, unknown>> {
+    const { rows } = await session.query(statement, [...lease, ...values]);
+    if (rows[0] === undefined) throw leaseLost(claim);
+    return rows[0];
+  }
+
   return {
-    async recordIn(transaction: SqlSession, progress: BatchProgress): Promise<LeaseView> {
-      const { counters } = progress;
-      if (!isBalanced(counters)) {
-        throw new VitrinaError("BATCH_UNBALANCED", `The batch does not add up: ${JSON.stringify(counters)}.`);
-      }
-      const { rows } = await transaction.query(RECORD, [
-        claim.pipeline.id,
-        claim.runnerId,
-        claim.epoch,
-        progress.position,
-        progress.fingerprint,
-        progress.expectedBatchNo,
-        claim.runId,
-        counters.rows_read,
-        counters.rows_written,
-        counters.rows_unchanged,
-        counters.rows_deduplicated,
-        counters.rows_rejected,
-        counters.rows_dropped,
-      ]);
-      const [row] = rows;
-      if (row === undefined || Number(row["states"]) !== 1 || Number(row["runs"]) !== 1) throw leaseLost(claim);
+    async recordIn(transaction, progress): Promise<LeaseView> {
+      requireBalance(progress);
+      const row = await underLease(transaction, RECORD, recordValues(claim, progress));
+      if (Number(row["states"]) !== 1 || Number(row["runs"]) !== 1) throw leaseLost(claim);
       return { status: row["status"] as PipelineStatus, batchSize: Number(row["batch_size"]) };
     },
+
+    async fenceIn(transaction) {
+      await underLease(transaction, LEASE, []);
+    },
+
+    async endLoadIn(transaction, rowsDeleted) {
+      await underLease(
+        transaction,
+        `WITH lease AS (${LEASE}), state AS (
+           UPDATE etl.etl_state s SET scan_position = NULL, fingerprint = NULL, updated_at = clock_timestamp()
+             FROM lease WHERE s.pipeline_id = lease.id
+         ), run AS (UPDATE etl.etl_runs r SET rows_deleted = r.rows_deleted + $5 FROM lease WHERE r.id = $4)
+         SELECT id FROM lease`,
+        [claim.runId, rowsDeleted],
+      );
+    },
+
+    async moveWatermark({ watermark, candidate }, fingerprint) {
+      await underLease(
+        pool,
+        `WITH lease AS (${LEASE}), state AS (
+           UPDATE etl.etl_state s
+              SET last_processed_value = $4, last_processed_id = $5,
+                  watermark_fingerprint = CASE WHEN $4::text IS NULL AND $6::text IS NULL THEN NULL ELSE $9 END,
+                  candidate_value = $6, candidate_id = $7, candidate_at = $8,
+                  scan_position = NULL, fingerprint = NULL, safe_point = NULL, updated_at = clock_timestamp()
+             FROM lease WHERE s.pipeline_id = lease.id
+         )
+         SELECT id FROM lease`,
+        [
+          watermark.value,
+          watermark.id,
+          candidate?.value ?? null,
+          candidate?.id ?? null,
+          candidate?.at ?? null,
+          fingerprint,
+        ],
+      );
+    },
+
+    async describeRun(dataPath, strategy) {
+      await pool.query("UPDATE etl.etl_runs SET data_path = $2, strategy = $3 WHERE id = $1", [
+        claim.runId,
+        dataPath,
+        strategy,
+      ]);
+    },
   };
+}
+
+function requireBalance({ counters }: BatchProgress): void {
+  if (isBalanced(counters)) return;
+  throw new VitrinaError("BATCH_UNBALANCED", `The batch does not add up: ${JSON.stringify(counters)}.`);
+}
+
+/** From $4 on, in the order of RECORD. */
+function recordValues(
+  claim: Claim,
+  { position, fingerprint, safePoint, expectedBatchNo, counters, effort, rejects }: BatchProgress,
+): unknown[] {
+  return [
+    position,
+    position === null ? null : fingerprint,
+    safePoint,
+    expectedBatchNo,
+    claim.runId,
+    counters.rows_read,
+    counters.rows_written,
+    counters.rows_unchanged,
+    counters.rows_deduplicated,
+    counters.rows_rejected,
+    counters.rows_dropped,
+    counters.rows_added,
+    effort.bytes,
+    Math.round(effort.read_ms),
+    Math.round(effort.transform_ms),
+    Math.round(effort.write_ms),
+    JSON.stringify(rejects),
+  ];
 }

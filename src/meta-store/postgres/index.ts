@@ -2,7 +2,7 @@ import { type ConnectionOptions, createPool } from "../../postgres/connection.ts
 import { databaseError } from "../../postgres/errors.ts";
 import type { MetaStore } from "../meta-store.ts";
 import { requireCurrentSchema } from "../migrate.ts";
-import { batchCommit, getState } from "./checkpoints.ts";
+import { batchCommit, getState, keepState, resetState } from "./checkpoints.ts";
 import { claimNext, extendLease, finishRun, rescueExpired } from "./claims.ts";
 import {
   createPipeline,
@@ -39,6 +39,8 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     deletePipeline: (id) => asking("delete the pipeline", deletePipeline(pool, id)),
     requestRun: (id, trigger) => asking("request the run", requestRun(pool, id, trigger)),
     requestPause: (id) => asking("request the pause", requestPause(pool, id)),
+    resetState: (id) => asking("reset the state", resetState(pool, id)),
+    keepState: (id) => asking("keep the state", keepState(pool, id)),
     getState: (id) => asking("read the state", getState(pool, id)),
     listRuns: (id, page) => asking("list the runs", listRuns(pool, id, page)),
     getRun: (id, runId) => asking("read the run", getRun(pool, id, runId)),
@@ -47,7 +49,7 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     markRunnerStopped: (runnerId) => asking("report the runner stopped", markRunnerStopped(pool, runnerId)),
     claimNext: (runnerId, leaseMs) => asking("claim a pipeline", claimNext(pool, runnerId, leaseMs)),
     extendLease: (claim, leaseMs) => asking("extend the lease", extendLease(pool, claim, leaseMs)),
-    batchCommit,
+    batchCommit: (claim) => batchCommit(pool, claim),
     finishRun: (claim, outcome) => asking("finish the run", finishRun(pool, claim, outcome)),
     rescueExpired: () => asking("rescue lost pipelines", rescueExpired(pool)),
     onWork: (wake) => asking("listen for work", listenForWork(connection, wake)),

@@ -1,11 +1,14 @@
-import type { Pipeline, PipelineConfig } from "../../domain/pipeline.ts";
-import { pipelineConfigSchema } from "../../domain/pipeline.ts";
+import { type Pipeline, type PipelineConfig, pipelineConfigSchema } from "../../domain/pipeline.ts";
+
+const CONFIG_FIELDS = Object.keys(pipelineConfigSchema.shape) as (keyof PipelineConfig)[];
+
+/** Every field of the configuration has a column of its name, except the tasks, which have a table. */
+export const CONFIG_COLUMNS = CONFIG_FIELDS.filter((field) => field !== "tasks");
 
 /** The columns of a pipeline with its tasks, for a query where `p` is the row of etl.etl_pipelines. */
 export const PIPELINE_COLUMNS = `
-  p.id, p.name, p.description, p.type, p.source_type, p.source_connection, p.source_query, p.target_table,
-  p.target_key, p.create_target, p.mode, p.incremental_key, p.incremental_id_key, p.batch_size, p.enabled,
-  p.schedule_interval, p.status, p.config_version, p.created_at, p.updated_at,
+  ${CONFIG_COLUMNS.map((column) => `p.${column}`).join(", ")},
+  p.id, p.status, p.config_version, p.created_at, p.updated_at,
   coalesce((
     SELECT jsonb_agg(jsonb_build_object('order_index', t.order_index, 'task_type', t.task_type, 'body', t.body,
                                         'source_table', t.source_table, 'target_table', t.target_table)
@@ -17,8 +20,6 @@ export function pipelineFromRow(row: Record<string, unknown>): Pipeline {
   const { id, status, config_version, created_at, updated_at } = row as unknown as Pipeline;
   return { ...configOf(row), id, status, config_version, created_at, updated_at };
 }
-
-const CONFIG_FIELDS = Object.keys(pipelineConfigSchema.shape) as (keyof PipelineConfig)[];
 
 /** Only the configuration: what a version keeps and what a change is compared with. */
 export function configOf(source: object): PipelineConfig {

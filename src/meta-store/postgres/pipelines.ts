@@ -14,7 +14,7 @@ import type { RunTrigger } from "../../domain/run.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
 import { sqlState } from "../../postgres/errors.ts";
 import type { Page, PageRequest } from "../meta-store.ts";
-import { configOf, PIPELINE_COLUMNS, pipelineFromRow } from "./pipeline-row.ts";
+import { CONFIG_COLUMNS, configOf, PIPELINE_COLUMNS, pipelineFromRow } from "./pipeline-row.ts";
 
 const UNIQUE_VIOLATION = "23505";
 
@@ -44,10 +44,8 @@ export async function createPipeline(pool: Pool, pipeline: NewPipeline, author: 
   try {
     return await inTransaction(pool, async (client) => {
       const { rows } = await client.query(
-        `INSERT INTO etl.etl_pipelines (id, name, description, type, source_type, source_connection, source_query,
-           target_table, target_key, create_target, mode, incremental_key, incremental_id_key, batch_size, enabled,
-           schedule_interval)
-         VALUES (coalesce($1::uuid, gen_random_uuid()), $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+        `INSERT INTO etl.etl_pipelines (id, ${CONFIG_COLUMNS.join(", ")})
+         VALUES (coalesce($1::uuid, gen_random_uuid()), ${CONFIG_COLUMNS.map((_, index) => `$${index + 2}`).join(", ")})
          RETURNING id`,
         [id ?? null, ...columnValues(config)],
       );
@@ -80,12 +78,10 @@ export async function updatePipeline(
       const version = current.config_version + 1;
       await client.query(
         `UPDATE etl.etl_pipelines
-            SET name = $2, description = $3, type = $4, source_type = $5, source_connection = $6, source_query = $7,
-                target_table = $8, target_key = $9, create_target = $10, mode = $11, incremental_key = $12,
-                incremental_id_key = $13, batch_size = $14, enabled = $15, schedule_interval = $16,
-                config_version = $17, updated_at = clock_timestamp()
+            SET ${CONFIG_COLUMNS.map((column, index) => `${column} = $${index + 3}`).join(", ")},
+                config_version = $2, updated_at = clock_timestamp()
           WHERE id = $1`,
-        [id, ...columnValues(merged), version],
+        [id, version, ...columnValues(merged)],
       );
       await replaceTasks(client, id, merged);
       await keepVersion(client, id, version, merged, author);
@@ -173,25 +169,8 @@ async function lockPipeline(client: pg.PoolClient, id: PipelineId): Promise<Pipe
   return pipelineFromRow(rows[0]);
 }
 
-/** In the order of the columns in INSERT and UPDATE above. */
 function columnValues(config: PipelineConfig): unknown[] {
-  return [
-    config.name,
-    config.description,
-    config.type,
-    config.source_type,
-    config.source_connection,
-    config.source_query,
-    config.target_table,
-    config.target_key,
-    config.create_target,
-    config.mode,
-    config.incremental_key,
-    config.incremental_id_key,
-    config.batch_size,
-    config.enabled,
-    config.schedule_interval,
-  ];
+  return CONFIG_COLUMNS.map((column) => config[column]);
 }
 
 async function replaceTasks(client: pg.PoolClient, id: PipelineId, config: PipelineConfig): Promise<void> {

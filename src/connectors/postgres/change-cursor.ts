@@ -1,0 +1,121 @@
+import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { Column } from "../../domain/row.ts";
+import {
+  type CursorRules,
+  type EndOfLoad,
+  type Horizon,
+  isTimeType,
+  type NextStart,
+  requireCursorType,
+  type Watermark,
+} from "../../domain/watermark.ts";
+import type { Client } from "../../postgres/connection.ts";
+import { quoteIdentifier, quoteLiteral } from "../../postgres/identifiers.ts";
+import { asSubquery } from "./query-text.ts";
+import { extended } from "./read-session.ts";
+
+/** What an incremental load must know of its source, asked where the values can be compared: in the source itself. */
+
+export async function requireUsableCursor(
+  client: Client,
+  query: string,
+  columns: readonly Column[],
+  { key, idKey, nulls }: CursorRules,
+): Promise<void> {
+  for (const name of idKey === null ? [key] : [key, idKey]) {
+    if (columns.some((column) => column.name === name)) continue;
+    throw new VitrinaError("CURSOR_UNUSABLE", `The query returns no column ${quoteIdentifier(name)}.`);
+  }
+  requireCursorType(key, columns.find(({ name }) => name === key)?.type ?? "");
+  if (nulls !== "reject") return;
+  const { rows } = await extended(
+    client,
+    `SELECT EXISTS (SELECT 1 FROM ${asSubquery(query)} WHERE q.${quoteIdentifier(key)} IS NULL)`,
+  );
+  if (rows[0]?.[0] !== "t") return;
+  throw new VitrinaError("CURSOR_NULL", `The query returns rows whose ${quoteIdentifier(key)} is null.`);
+}
+
+/** Roles of Vitrina itself never write to a source, so their transactions hold nothing back. */
+const OWN_ROLES = "ARRAY['vitrina_reader', 'vitrina_writer', 'vitrina_meta', 'vitrina_loader']";
+
+/**
+ * A row that is still invisible was written by a transaction that has already begun, and carries a stamp from after
+ * its beginning. So nothing older than the oldest transaction in flight can still appear. Two seconds cover the gap
+ * between a session taking its start time and showing it.
+ */
+const HORIZON = `
+  SELECT clock_timestamp()::text AS now,
+         (least(clock_timestamp(), (
+            SELECT min(a.xact_start) FROM pg_stat_activity a
+             WHERE a.datname = current_database() AND a.xact_start IS NOT NULL AND a.pid <> pg_backend_pid()
+               AND a.backend_type IN ('client backend', 'background worker')
+               AND a.usename <> ALL (${OWN_ROLES})
+          )) - interval '2 seconds')::text AS in_flight,
+         CASE WHEN pg_is_in_recovery() THEN 'the source is a standby, which does not see the primary''s transactions'
+              WHEN NOT pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')
+                THEN 'the reader lacks pg_read_all_stats, so it does not see other sessions'
+              WHEN EXISTS (SELECT FROM pg_prepared_xacts WHERE database = current_database())
+                THEN 'there are prepared transactions, whose start is unknown'
+         END AS blind`;
+
+/** Waited when transactions in flight cannot be seen and the pipeline names no time of its own. */
+const DEFAULT_LOOKBACK_MS = 5 * 60 * 1000;
+
+export async function takeHorizon(client: Client, lookbackMs: number): Promise<Horizon> {
+  const { rows } = await client.query<{ now: string; in_flight: string; blind: string | null }>(HORIZON);
+  const [row] = rows;
+  if (row === undefined) throw new VitrinaError("INTERNAL", "The source did not tell its time.");
+  const method = row.blind === null ? "in-flight" : "look-back";
+  const from = method === "in-flight" ? row.in_flight : row.now;
+  const waitMs = method === "in-flight" ? lookbackMs : Math.max(lookbackMs, DEFAULT_LOOKBACK_MS);
+  const { rows: shifted } = await client.query<{ safe: string }>(
+    "SELECT ($1::timestamptz - make_interval(secs => $2::float8 / 1000))::text AS safe",
+    [from, waitMs],
+  );
+  return { now: row.now, safe: shifted[0]?.safe ?? from, method, reason: row.blind };
+}
+
+/** The horizon as a value of the key's type. A stamp without a zone may be of any zone, so the earliest counts. */
+function horizonAs(type: string, safe: string): string {
+  const instant = `${quoteLiteral(safe)}::timestamptz`;
+  if (type.startsWith("timestamp") && type.endsWith("with time zone")) return instant;
+  if (type.startsWith("timestamp")) return `((${instant} AT TIME ZONE 'UTC') - interval '14 hours')`;
+  return `((${instant} AT TIME ZONE 'UTC')::date - 1)`;
+}
+
+export async function nextStart(client: Client, end: EndOfLoad): Promise<NextStart> {
+  if (!isTimeType(end.keyType)) return promoteCandidate(client, end);
+  return { watermark: await horizonWatermark(client, end), candidate: null };
+}
+
+/**
+ * A number or a text cannot be compared with a moment. Its position waits as a candidate until every transaction that
+ * was alive when it was reached has ended; the load that finds them ended has read their rows, for it started before.
+ */
+async function promoteCandidate(client: Client, { previous, candidate, reached, safe }: EndOfLoad): Promise<NextStart> {
+  const { rows } = await client.query<{ now: string; ended: string }>(
+    "SELECT clock_timestamp()::text AS now, coalesce($1::timestamptz < $2::timestamptz, true) AS ended",
+    [candidate?.at ?? null, safe],
+  );
+  if (rows[0]?.ended !== "t") return { watermark: previous, candidate };
+  const watermark = candidate === null ? previous : { value: candidate.value, id: candidate.id };
+  const at = rows[0].now;
+  const moved = reached !== null && (reached.value !== watermark.value || reached.id !== watermark.id);
+  return { watermark, candidate: moved ? { ...reached, at } : null };
+}
+
+/** For keys that are stamps of time: as far as was read, but not beyond the horizon, and never back. */
+async function horizonWatermark(client: Client, { keyType, previous, reached, safe }: EndOfLoad): Promise<Watermark> {
+  if (reached === null || reached.value === null) return previous;
+  const value = `${quoteLiteral(reached.value)}::${keyType}`;
+  const horizon = horizonAs(keyType, safe);
+  const before = previous.value === null ? "NULL" : `${quoteLiteral(previous.value)}::${keyType}`;
+  const { rows } = await extended(
+    client,
+    `SELECT ${value} <= ${horizon}, (${horizon})::${keyType}::text, coalesce(least(${value}, ${horizon}) < ${before}, false)`,
+  );
+  const [within, horizonText, wouldGoBack] = rows[0] ?? [];
+  if (wouldGoBack === "t") return previous;
+  return within === "t" ? reached : { value: horizonText ?? null, id: null };
+}

@@ -1,0 +1,26 @@
+import type { Client } from "../../../postgres/connection.ts";
+import { quoteLiteral, quoteTable } from "../../../postgres/identifiers.ts";
+import type { TableName } from "../target-table.ts";
+
+/** Tables beside the target that hold an unfinished load. They carry the pipeline's id, so each load finds its own. */
+export function loadTable(target: TableName, loadId: string, suffix: string): TableName {
+  return { schema: target.schema, table: `_vitrina_${suffix}_${loadId.replaceAll("-", "")}` };
+}
+
+const mark = (name: string): string => `vitrina load: ${name}`;
+
+/** Marks a table with the kind of load it belongs to. */
+export async function markLoad(client: Client, table: TableName, name: string): Promise<void> {
+  await client.query(`COMMENT ON TABLE ${quoteTable(table)} IS ${quoteLiteral(mark(name))}`);
+}
+
+export async function isMarked(client: Client, table: TableName, name: string): Promise<boolean> {
+  const { rows } = await client.query("SELECT obj_description(to_regclass($1), 'pg_class') AS mark", [
+    quoteTable(table),
+  ]);
+  return rows[0]?.mark === mark(name);
+}
+
+export async function dropTables(client: Client, tables: readonly TableName[]): Promise<void> {
+  await client.query(`DROP TABLE IF EXISTS ${tables.map(quoteTable).join(", ")}`);
+}

@@ -1,0 +1,41 @@
+import { quoteIdentifier, quoteTable } from "../../../postgres/identifiers.ts";
+import { inspectStage } from "../stage.ts";
+import { columnDefinitions, nameList, type TargetTable } from "../target-table.ts";
+import type { Load } from "./load.ts";
+import { dropTables, isMarked, loadTable, markLoad } from "./load-table.ts";
+
+const NAME = "new table";
+
+/** The target does not exist yet: fill a table without indexes, then give it its key and its name at once. */
+export function newTableLoad(table: TargetTable, loadId: string): Load {
+  const loading = loadTable(table.name, loadId, "load");
+  const label = quoteTable(loading);
+  const names = nameList(table.columns);
+  return {
+    name: NAME,
+    canResume: (client) => isMarked(client, loading, NAME),
+
+    async begin(client) {
+      await dropTables(client, [loading]);
+      await client.query(`CREATE TABLE ${label} (${columnDefinitions(table.columns)})`);
+      const keys = table.key.map(({ name }) => `ALTER ${quoteIdentifier(name)} SET NOT NULL`);
+      await client.query(`ALTER TABLE ${label} ${keys.join(", ")}`);
+      await markLoad(client, loading, NAME);
+    },
+
+    async apply(client) {
+      const { relation, distinct, duplicates } = await inspectStage(client, table);
+      await client.query(`INSERT INTO ${label} (${names}) SELECT ${names} FROM ${relation} AS s`);
+      return { rows_written: distinct, rows_unchanged: 0, rows_deduplicated: duplicates };
+    },
+
+    applyRange: async () => undefined,
+
+    async finish(client) {
+      await client.query(`ALTER TABLE ${label} ADD PRIMARY KEY (${nameList(table.key)})`);
+      await client.query(`COMMENT ON TABLE ${label} IS NULL`);
+      await client.query(`ALTER TABLE ${label} RENAME TO ${quoteIdentifier(table.name.table)}`);
+      return { rows_deleted: 0 };
+    },
+  };
+}

@@ -1,0 +1,66 @@
+import { quoteTable } from "../../../postgres/identifiers.ts";
+import type { DeletionGuard } from "../../sink.ts";
+import { mergeInto, rowsDiffer, sameKey } from "../merge-statement.ts";
+import { inspectStage } from "../stage.ts";
+import { nameList, type TargetTable } from "../target-table.ts";
+import { requireFewDeletions } from "./deletion-guard.ts";
+import type { Load } from "./load.ts";
+import { dropTables, isMarked, loadTable, markLoad } from "./load-table.ts";
+
+const NAME = "shadow and merge";
+
+/**
+ * The target exists, and rows come in any order, or its key sorts by the rules of a language. All rows are loaded into
+ * a shadow; at the end one transaction merges it into the target and deletes what the shadow does not have.
+ */
+export function shadowLoad(table: TargetTable, loadId: string, guard: DeletionGuard): Load {
+  const target = quoteTable(table.name);
+  const shadow = loadTable(table.name, loadId, "load");
+  const label = quoteTable(shadow);
+  return {
+    name: NAME,
+    canResume: (client) => isMarked(client, shadow, NAME),
+
+    async begin(client) {
+      await dropTables(client, [shadow]);
+      await client.query(`CREATE TABLE ${label} (LIKE ${target} INCLUDING CONSTRAINTS INCLUDING DEFAULTS)`);
+      await client.query(`ALTER TABLE ${label} ADD PRIMARY KEY (${nameList(table.key)})`);
+      await markLoad(client, shadow, NAME);
+    },
+
+    async apply(client) {
+      const { relation, distinct, duplicates } = await inspectStage(client, table);
+      const { rows } = await client.query<{ again: string; same: string }>(
+        `SELECT count(*) FILTER (WHERE l.ctid IS NOT NULL) AS again,
+                count(*) FILTER (WHERE l.ctid IS NULL AND t.ctid IS NOT NULL AND NOT (${rowsDiffer(table, "t", "s")})) AS same
+           FROM ${relation} AS s
+           LEFT JOIN ${label} AS l ON ${sameKey(table.key, "l", "s")}
+           LEFT JOIN ${target} AS t ON ${sameKey(table.key, "t", "s")}`,
+      );
+      const again = Number(rows[0]?.again);
+      const same = Number(rows[0]?.same);
+      await client.query(mergeInto(label, relation, table));
+      return { rows_written: distinct - again - same, rows_unchanged: same, rows_deduplicated: duplicates + again };
+    },
+
+    applyRange: async () => undefined,
+
+    async finish(client) {
+      const missing = `NOT EXISTS (SELECT FROM ${label} l WHERE ${sameKey(table.key, "l", "t")})`;
+      const { rows } = await client.query<{ existing: string; deleted: string; loaded: string }>(
+        `SELECT count(*) AS existing, count(*) FILTER (WHERE ${missing}) AS deleted,
+                (SELECT count(*) FROM ${label}) AS loaded FROM ${target} t`,
+      );
+      const [existing, deleted, loaded] = [rows[0]?.existing, rows[0]?.deleted, rows[0]?.loaded].map(Number) as [
+        number,
+        number,
+        number,
+      ];
+      requireFewDeletions(target, guard, { existing, deleted }, loaded);
+      if (deleted > 0) await client.query(`DELETE FROM ${target} t WHERE ${missing}`);
+      await client.query(mergeInto(target, label, table));
+      await dropTables(client, [shadow]);
+      return { rows_deleted: deleted };
+    },
+  };
+}

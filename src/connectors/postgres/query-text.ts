@@ -1,0 +1,62 @@
+import type { ScanPosition } from "../../domain/checkpoint.ts";
+import type { Column } from "../../domain/row.ts";
+import { quoteIdentifier, quoteLiteral } from "../../postgres/identifiers.ts";
+import type { ReadRequest } from "../source.ts";
+
+/** How the user's query is wrapped. Values come as literals with a cast, because COPY takes no parameters. */
+
+/** The query stands on lines of its own: a trailing comment must not swallow the bracket. */
+export function asSubquery(query: string): string {
+  return `(\n${query.trim().replace(/;\s*$/, "")}\n) AS q`;
+}
+
+/** A column to order by: text sorts by bytes, because the rules of languages change between server versions. */
+export interface OrderColumn extends Column {
+  readonly collatable: boolean;
+}
+
+function expression({ name, collatable }: OrderColumn, alias: string): string {
+  return `${alias}.${quoteIdentifier(name)}${collatable ? ' COLLATE "C"' : ""}`;
+}
+
+function literal(value: string, { type, collatable }: OrderColumn): string {
+  return `${quoteLiteral(value)}::${type}${collatable ? ' COLLATE "C"' : ""}`;
+}
+
+export function orderBy(order: readonly OrderColumn[], alias = "q"): string {
+  return order.map((column) => expression(column, alias)).join(", ");
+}
+
+/** Rows behind a position. One that names only the first columns stands before all rows that begin with it. */
+export function behind(position: ScanPosition, order: readonly OrderColumn[], alias = "q", inclusive = false): string {
+  const bound = order.slice(0, position.length);
+  const operator = inclusive || bound.length < order.length ? ">=" : ">";
+  const values = bound.map((column, index) => literal(position[index] as string, column));
+  return `(${orderBy(bound, alias)}) ${operator} (${values.join(", ")})`;
+}
+
+/** Rows up to a position, itself included. */
+export function upTo(position: ScanPosition, order: readonly OrderColumn[], alias = "q"): string {
+  const values = order.map((column, index) => literal(position[index] as string, column));
+  return `(${orderBy(order, alias)}) <= (${values.join(", ")})`;
+}
+
+export function readStatement(request: ReadRequest, order: readonly OrderColumn[]): string {
+  const { query, columns, after, inclusive, nulls } = request;
+  const names = columns.map(({ name }) => `q.${quoteIdentifier(name)}`).join(", ");
+  const [first] = order;
+  const conditions: string[] = [];
+  if (after !== null && after.length > 0) conditions.push(behind(after, order, "q", inclusive));
+  if (first !== undefined && nulls === "excluded") conditions.push(`q.${quoteIdentifier(first.name)} IS NOT NULL`);
+  // A row without a key is behind every position: it must be met, and refused, not passed over.
+  const orMissing = order.map(({ name }) => `q.${quoteIdentifier(name)} IS NULL`).join(" OR ");
+  const filter =
+    nulls === "last" && conditions.length > 0
+      ? `(${conditions.join(" AND ")}) OR ${orMissing}`
+      : conditions.join(" AND ");
+  return [
+    `SELECT ${names} FROM ${asSubquery(query)}`,
+    filter === "" ? "" : `WHERE ${filter}`,
+    order.length === 0 ? "" : `ORDER BY ${orderBy(order)}`,
+  ].join("\n");
+}

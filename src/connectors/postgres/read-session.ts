@@ -1,0 +1,71 @@
+import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { Column } from "../../domain/row.ts";
+import { type Client, connectForData } from "../../postgres/connection.ts";
+import { databaseError } from "../../postgres/errors.ts";
+import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
+import type { OrderColumn } from "./query-text.ts";
+
+export interface PostgresSourceConfig {
+  readonly url: string;
+  readonly applicationName: string;
+  /** How long the source may stay silent; a sorted query does most of its work before its first row. */
+  readonly readTimeoutMs: number;
+}
+
+/** Everything about a source happens in a session that can only read, and in one snapshot. */
+export async function openReadSession(config: PostgresSourceConfig): Promise<Client> {
+  const client = await connectForData({
+    url: config.url,
+    applicationName: config.applicationName,
+    settings: {
+      ...EXACT_TEXT_SETTINGS,
+      default_transaction_read_only: "on",
+      // A load takes as long as it takes; silence is watched by the reader itself.
+      statement_timeout: "0",
+      client_connection_check_interval: "5s",
+      jit: "off",
+    },
+  }).catch((error: unknown) => {
+    throw databaseError(error, "connect to the source");
+  });
+  await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+  return client;
+}
+
+export async function inReadSession<T>(config: PostgresSourceConfig, work: (client: Client) => Promise<T>): Promise<T> {
+  const client = await openReadSession(config);
+  try {
+    await client.query(`SET LOCAL statement_timeout = ${config.readTimeoutMs}`);
+    return await work(client);
+  } catch (error) {
+    throw sourceError(error);
+  } finally {
+    await client.end();
+  }
+}
+
+/** A value the query itself cannot compute (division by zero) is the query's fault, not a row's of the target. */
+export function sourceError(error: unknown): VitrinaError {
+  const failure = databaseError(error, "read the source", "SOURCE_QUERY_FAILED");
+  return failure.retry === "row" ? new VitrinaError("SOURCE_QUERY_FAILED", failure.message, { cause: error }) : failure;
+}
+
+/** The extended protocol takes exactly one statement, so a query cannot smuggle in a second one. */
+export function extended(client: Client, text: string) {
+  return client.query<(string | null)[]>({ text, rowMode: "array", queryMode: "extended" } as never);
+}
+
+export async function orderColumns(
+  client: Client,
+  columns: readonly Column[],
+  names: readonly string[],
+): Promise<OrderColumn[]> {
+  const ordered = names.flatMap((name) => columns.find((column) => column.name === name) ?? []);
+  const { rows } = await client.query<{ collatable: string }>(
+    `SELECT coalesce(p.typcollation <> 0, false) AS collatable
+       FROM unnest($1::text[]) WITH ORDINALITY AS t (type, n)
+       LEFT JOIN pg_type p ON p.oid = to_regtype(t.type) ORDER BY n`,
+    [ordered.map(({ type }) => type.replace(/\(.*\)/, ""))],
+  );
+  return ordered.map((column, index) => ({ ...column, collatable: rows[index]?.collatable === "t" }));
+}

@@ -1,0 +1,26 @@
+import type { Client } from "../../postgres/connection.ts";
+import type { ReadRequest } from "../source.ts";
+import { readStatement } from "./query-text.ts";
+import { extended, orderColumns } from "./read-session.ts";
+
+/** Batches by their own statements may cost this much more than one statement for all: they hold no long snapshot. */
+const TOLERATED_FACTOR = 2;
+
+/**
+ * Asks the planner: a query that can be entered at any position through an index gives a batch for a share of the
+ * whole cost; one that must aggregate or sort first would do all its work again for every batch.
+ */
+export async function canSeek(client: Client, request: ReadRequest, batchSize: number): Promise<boolean> {
+  const order = await orderColumns(client, request.columns, request.orderBy);
+  const statement = readStatement(request, order);
+  const whole = await estimate(client, statement);
+  if (whole.rows <= batchSize) return true;
+  const batch = await estimate(client, `${statement}\nLIMIT ${batchSize}`);
+  return batch.cost * (whole.rows / batchSize) <= whole.cost * TOLERATED_FACTOR;
+}
+
+async function estimate(client: Client, statement: string): Promise<{ cost: number; rows: number }> {
+  const { rows } = await extended(client, `EXPLAIN (FORMAT JSON) ${statement}`);
+  const [{ Plan: plan }] = JSON.parse(rows[0]?.[0] ?? "[]") as [{ Plan: Record<string, number> }];
+  return { cost: plan["Total Cost"] ?? 0, rows: plan["Plan Rows"] ?? 0 };
+}

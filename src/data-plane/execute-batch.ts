@@ -1,0 +1,249 @@
+import { batchOfRows, type RowBatch } from "../connectors/row-batch.ts";
+import type { BatchResult } from "../connectors/sink.ts";
+import type { SourceReader } from "../connectors/source.ts";
+import type { ScanPosition } from "../domain/checkpoint.ts";
+import { VitrinaError } from "../domain/error-catalogue.ts";
+import type { Row } from "../domain/row.ts";
+import type { SqlSession } from "../domain/sql-session.ts";
+import type { BatchCommit, BatchEffort, LeaseView, Reject } from "../meta-store/meta-store.ts";
+import { faultPoint } from "../observability/fault-points.ts";
+import type { Log } from "../observability/log.ts";
+import type { ExecutionEnd, StopRequest } from "./executor.ts";
+import type { Load } from "./load.ts";
+
+/** The one batch loop. Returns why it stopped early, or nothing when everything was read. */
+export async function moveBatches(
+  load: Load,
+  commit: BatchCommit,
+  stopRequest: StopRequest,
+  log: Log,
+): Promise<Exclude<ExecutionEnd, "finished"> | undefined> {
+  const mover = openMover(load, commit, log);
+  let lease: LeaseView = { status: "RUNNING", batchSize: load.pipeline.batch_size };
+  try {
+    for (;;) {
+      const request = lease.status === "PAUSE_REQUESTED" ? "pause" : stopRequest();
+      if (request !== undefined) return request === "pause" ? "paused" : "handed_back";
+      const batch = await mover.move(lease.batchSize);
+      if (batch === undefined) return undefined;
+      await faultPoint("batch_committed");
+      lease = batch.lease;
+      log.info({ batch: load.progress.batchNo, rows: batch.rows, ...batch.effort }, "batch committed");
+    }
+  } finally {
+    await mover.close();
+  }
+}
+
+interface MovedBatch {
+  readonly lease: LeaseView;
+  readonly rows: number;
+  readonly effort: BatchEffort;
+}
+
+/** Moves one batch from source to target; `undefined` when there is nothing left. */
+interface Mover {
+  move(limit: number): Promise<MovedBatch | undefined>;
+  close(): Promise<void>;
+}
+
+function openMover(load: Load, commit: BatchCommit, log: Log): Mover {
+  if (load.dataPath !== "push-down") return readAndWrite(load, commit);
+  const pull = pullOnServer(load, commit);
+  let fallback: Mover | undefined;
+  return {
+    async move(limit) {
+      if (fallback !== undefined) return fallback.move(limit);
+      try {
+        return await pull(limit);
+      } catch (error) {
+        if (!(error instanceof VitrinaError) || error.retry !== "row") throw error;
+        // Single rows can only be told apart outside the server.
+        log.warn({ reason: error.message }, "a row was refused: going on by stream");
+        fallback = readAndWrite(load, commit);
+        return fallback.move(limit);
+      }
+    },
+    close: async () => fallback?.close(),
+  };
+}
+
+function pullOnServer(load: Load, commit: BatchCommit): Mover["move"] {
+  const { writer, read, progress } = load;
+  let exhausted = false;
+  return async (limit) => {
+    if (writer.pull === undefined) throw new VitrinaError("INTERNAL", "This sink cannot pull.");
+    if (exhausted) return undefined;
+    const startedAt = performance.now();
+    const effort = (): BatchEffort => ({
+      bytes: 0,
+      read_ms: 0,
+      transform_ms: 0,
+      write_ms: performance.now() - startedAt,
+    });
+    const pulled = await writer.pull(
+      { ...read, after: progress.position },
+      limit,
+      async (transaction, rows, result) => {
+        const lease = await record(load, commit, transaction, result, {
+          read: rows.count,
+          transformed: rows.count,
+          position: rows.position,
+          effort: effort(),
+        });
+        return { lease, position: rows.position };
+      },
+    );
+    if (pulled === undefined) {
+      await writeTail(load, commit);
+      return undefined;
+    }
+    exhausted = pulled.count < limit;
+    advance(load, pulled.result.position, 0);
+    return { lease: pulled.result.lease, rows: pulled.count, effort: effort() };
+  };
+}
+
+function readAndWrite(load: Load, commit: BatchCommit): Mover {
+  const { read, progress, source } = load;
+  let reader: SourceReader | undefined;
+  let ahead: Promise<TimedBatch> | undefined;
+  let exhausted = false;
+
+  const readNext = async (limit: number): Promise<TimedBatch> => {
+    const startedAt = performance.now();
+    reader ??= await source.open({ ...read, after: progress.position });
+    const batch = await reader.read(limit);
+    return { batch, limit, readMs: performance.now() - startedAt };
+  };
+
+  return {
+    async move(limit) {
+      if (exhausted) return undefined;
+      // The batch read ahead may have been asked for with another size.
+      const { batch, readMs, limit: asked } = await (ahead ?? readNext(limit));
+      ahead = undefined;
+      await faultPoint("batch_read");
+      exhausted = batch.count < asked;
+      if (!exhausted) {
+        ahead = readNext(limit);
+        ahead.catch(() => undefined); // met when it is awaited
+      }
+      if (batch.count === 0) {
+        await writeTail(load, commit);
+        return undefined;
+      }
+      return writeBatch(load, commit, batch, readMs, exhausted);
+    },
+    close: async () => reader?.close(),
+  };
+}
+
+interface TimedBatch {
+  readonly batch: RowBatch;
+  readonly limit: number;
+  readonly readMs: number;
+}
+
+async function writeBatch(
+  load: Load,
+  commit: BatchCommit,
+  batch: RowBatch,
+  readMs: number,
+  last: boolean,
+): Promise<MovedBatch> {
+  const position = positionOf(load, batch.last());
+  const startedAt = performance.now();
+  const transformed = await transform(load, batch);
+  const transformedAt = performance.now();
+  const effort = (): BatchEffort => ({
+    bytes: load.dataPath === "stream" ? batch.copyText().length : 0,
+    read_ms: readMs,
+    transform_ms: transformedAt - startedAt,
+    write_ms: performance.now() - transformedAt,
+  });
+  const range = { after: load.progress.position, upTo: last ? null : position };
+  const { lease, rejected } = await load.writer.write(transformed, range, async (transaction, result) => ({
+    rejected: result.rejects.length,
+    lease: await record(load, commit, transaction, result, {
+      read: batch.count,
+      transformed: transformed.count,
+      position,
+      effort: effort(),
+    }),
+  }));
+  advance(load, position, rejected);
+  return { lease, rows: batch.count, effort: effort() };
+}
+
+async function transform({ transforms }: Load, batch: RowBatch): Promise<RowBatch> {
+  if (transforms.length === 0) return batch;
+  // The runner's own limits end a task that takes too long; nothing here aborts one half-way.
+  const { signal } = new AbortController();
+  let rows: readonly Row[] = batch.rows();
+  for (const step of transforms) rows = await step.apply(rows, signal);
+  await faultPoint("batch_transformed");
+  return batchOfRows(rows);
+}
+
+/** The range behind the last row has no rows in the source; a full load must see that too. */
+async function writeTail(load: Load, commit: BatchCommit): Promise<void> {
+  if (load.incremental !== undefined) return;
+  const range = { after: load.progress.position, upTo: null };
+  await load.writer.write(batchOfRows([]), range, async (transaction) => commit.fenceIn(transaction));
+}
+
+function positionOf({ read, columns }: Load, last: Row | undefined): ScanPosition | null {
+  if (last === undefined || read.orderBy.length === 0) return null;
+  return read.orderBy.map((name) => last[columns.findIndex((column) => column.name === name)] ?? "");
+}
+
+function advance({ progress }: Load, position: ScanPosition | null, rejected: number): void {
+  progress.position = position;
+  progress.batchNo += 1;
+  progress.rejected += rejected;
+}
+
+interface BatchFacts {
+  readonly read: number;
+  readonly transformed: number;
+  readonly position: ScanPosition | null;
+  readonly effort: BatchEffort;
+}
+
+async function record(
+  load: Load,
+  commit: BatchCommit,
+  transaction: SqlSession,
+  { rejects, ...counts }: BatchResult,
+  { read, transformed, position, effort }: BatchFacts,
+): Promise<LeaseView> {
+  const { pipeline, progress } = load;
+  if (progress.rejected + rejects.length > pipeline.max_rejects) {
+    throw new VitrinaError(
+      "TOO_MANY_REJECTS",
+      `The target refused more than ${pipeline.max_rejects} rows; the last because: ${rejects.at(-1)?.error}`,
+    );
+  }
+  return commit.recordIn(transaction, {
+    position,
+    fingerprint: progress.fingerprint,
+    expectedBatchNo: progress.batchNo,
+    safePoint: load.incremental?.safePoint ?? null,
+    effort,
+    rejects: rejects.map((reject) => describeReject(load, reject)),
+    counters: {
+      ...counts,
+      rows_read: read,
+      rows_rejected: rejects.length,
+      rows_dropped: Math.max(0, read - transformed),
+      rows_added: Math.max(0, transformed - read),
+    },
+  });
+}
+
+function describeReject({ outputColumns, writer }: Load, { row, code, error }: BatchResult["rejects"][number]): Reject {
+  const values = Object.fromEntries(outputColumns.map(({ name }, index) => [name, row[index] ?? null]));
+  const key = Object.fromEntries(writer.key.map((name) => [name, values[name] ?? null]));
+  return { key, row: values, code, error };
+}

@@ -1,0 +1,205 @@
+import type { SinkWriter } from "../connectors/sink.ts";
+import type { ReadRequest, Source } from "../connectors/source.ts";
+import { configFingerprint, resumePosition, type ScanPosition } from "../domain/checkpoint.ts";
+import { VitrinaError } from "../domain/error-catalogue.ts";
+import type { Pipeline } from "../domain/pipeline.ts";
+import type { Column } from "../domain/row.ts";
+import { parseTaskPlan, type TaskPlan } from "../domain/task-plan.ts";
+import type { Candidate, Watermark } from "../domain/watermark.ts";
+import type { PipelineState } from "../meta-store/meta-store.ts";
+import type { Log } from "../observability/log.ts";
+import type { Transform } from "../tasks/task.ts";
+import type { ExecutorParts } from "./executor.ts";
+
+/** Everything a run needs to move its batches, opened and checked before the first row is read. */
+export interface Load {
+  readonly pipeline: Pipeline;
+  readonly source: Source;
+  readonly writer: SinkWriter;
+  readonly transforms: readonly Transform[];
+  readonly columns: readonly Column[];
+  readonly outputColumns: readonly Column[];
+  readonly dataPath: DataPath;
+  readonly read: Omit<ReadRequest, "after">;
+  /** Where reading starts. */
+  readonly after: ScanPosition | null;
+  readonly incremental: IncrementalLoad | undefined;
+  readonly progress: Progress;
+  close(): Promise<void>;
+}
+
+/**
+ * - `push-down`: inside one database; rows never reach this process.
+ * - `stream`: from one database to another as bytes that nobody looks at.
+ * - `rows`: through code tasks, or into a sink that wants values.
+ */
+export type DataPath = "push-down" | "stream" | "rows";
+
+export interface IncrementalLoad {
+  readonly keyType: string;
+  readonly previous: Watermark;
+  readonly candidate: Candidate | null;
+  readonly safePoint: string;
+}
+
+/** Moves with every batch. */
+export interface Progress {
+  position: ScanPosition | null;
+  batchNo: number;
+  rejected: number;
+  readonly fingerprint: string;
+}
+
+export async function openLoad(parts: ExecutorParts, pipeline: Pipeline, log: Log): Promise<Load> {
+  const plan = parseTaskPlan(pipeline, parts.targets);
+  const source = requireSource(parts, pipeline);
+  const columns = await source.describe(plan.readerQuery);
+  const state = await parts.store.getState(pipeline.id);
+  const fingerprint = configFingerprint(pipeline);
+  const incremental = await openIncremental(source, plan, columns, pipeline, state, fingerprint, log);
+  const transforms = await openTransforms(parts, plan, columns);
+  const outputColumns = transforms.at(-1)?.columns ?? columns;
+  try {
+    const writer = await openWriter(parts, plan, pipeline, {
+      columns: outputColumns,
+      inKeyOrder: transforms.length === 0,
+      resume: resumePosition(state, fingerprint) !== null,
+    });
+    const read = readRequest(plan, columns, pipeline, writer.key);
+    const after = startPosition(pipeline, state, fingerprint, writer.resumed);
+    const dataPath = await chooseDataPath(parts, source, writer, plan, { ...read, after }, pipeline);
+    return {
+      pipeline,
+      source,
+      writer,
+      transforms,
+      columns,
+      outputColumns,
+      dataPath,
+      read,
+      after,
+      incremental,
+      progress: { position: after, batchNo: state.batchNo, rejected: 0, fingerprint },
+      close: async () => {
+        await Promise.allSettled([writer.close(), ...transforms.map((transform) => transform.close())]);
+      },
+    };
+  } catch (error) {
+    await Promise.allSettled(transforms.map((transform) => transform.close()));
+    throw error;
+  }
+}
+
+function requireSource({ connectors }: ExecutorParts, { source_connection }: Pipeline): Source {
+  const source = connectors.source(source_connection);
+  if (source !== undefined) return source;
+  throw new VitrinaError("SOURCE_CONNECTION_UNKNOWN", `There is no source connection "${source_connection}".`);
+}
+
+async function openIncremental(
+  source: Source,
+  plan: TaskPlan,
+  columns: readonly Column[],
+  pipeline: Pipeline,
+  state: PipelineState,
+  fingerprint: string,
+  log: Log,
+): Promise<IncrementalLoad | undefined> {
+  const { mode, name, incremental_key: key, incremental_id_key: idKey, null_cursor, lookback_seconds } = pipeline;
+  if (mode !== "incremental" || key === null) return undefined;
+  if (state.watermarkFingerprint !== null && state.watermarkFingerprint !== fingerprint) {
+    throw new VitrinaError(
+      "STATE_OF_OTHER_CONFIG",
+      `The checkpoint of ${name} was made by another query, key or target than the present one.`,
+    );
+  }
+  await source.requireUsableCursor(plan.readerQuery, columns, { key, idKey, nulls: null_cursor });
+  const keyType = columns.find((column) => column.name === key)?.type ?? "text";
+  const start = { keyType, previous: state.watermark, candidate: state.candidate };
+  const resumed = resumePosition(state, fingerprint) !== null && state.safePoint !== null;
+  if (resumed) return { ...start, safePoint: state.safePoint as string };
+  const horizon = await source.takeHorizon(lookback_seconds * 1000);
+  if (horizon.method === "look-back")
+    log.warn({ reason: horizon.reason }, "late commits are covered by a look-back only");
+  return { ...start, safePoint: horizon.safe };
+}
+
+async function openTransforms(
+  { tasks }: ExecutorParts,
+  plan: TaskPlan,
+  columns: readonly Column[],
+): Promise<Transform[]> {
+  const opened: Transform[] = [];
+  try {
+    for (const step of plan.transforms) opened.push(await tasks.open(step, opened.at(-1)?.columns ?? columns));
+    return opened;
+  } catch (error) {
+    await Promise.allSettled(opened.map((transform) => transform.close()));
+    throw error;
+  }
+}
+
+async function openWriter(
+  { connectors }: ExecutorParts,
+  { target }: TaskPlan,
+  pipeline: Pipeline,
+  { columns, inKeyOrder, resume }: { columns: readonly Column[]; inKeyOrder: boolean; resume: boolean },
+): Promise<SinkWriter> {
+  const sink = connectors.sink(target.kind);
+  if (sink === undefined) throw new VitrinaError("NOT_SUPPORTED", `Targets of kind ${target.kind} cannot be written.`);
+  return sink.open({
+    target,
+    columns,
+    key: pipeline.target_key,
+    createTarget: pipeline.create_target,
+    addColumns: pipeline.add_columns,
+    load: pipeline.mode === "full" ? { kind: "replace", loadId: pipeline.id, inKeyOrder, resume } : { kind: "upsert" },
+    guard: { allowEmpty: pipeline.allow_empty, maxDeletePercent: pipeline.max_delete_percent },
+  });
+}
+
+/** A full load reads in the order of the target's key; an incremental one in the order of its cursor. */
+function readRequest(
+  plan: TaskPlan,
+  columns: readonly Column[],
+  { mode, incremental_key, incremental_id_key }: Pipeline,
+  key: readonly string[],
+): Omit<ReadRequest, "after"> {
+  const query = plan.readerQuery;
+  if (mode === "incremental") {
+    const orderBy = [incremental_key, incremental_id_key].filter((name) => name !== null);
+    return { query, columns, orderBy, inclusive: incremental_id_key === null, nulls: "excluded" };
+  }
+  // A transform may make the key; then the reader has no order to continue in, and an interrupted load starts over.
+  const readable = key.every((name) => columns.some((column) => column.name === name));
+  return { query, columns, orderBy: readable ? key : [], inclusive: false, nulls: "last" };
+}
+
+function startPosition(
+  { mode }: Pipeline,
+  state: PipelineState,
+  fingerprint: string,
+  writerResumed: boolean,
+): ScanPosition | null {
+  const unfinished = resumePosition(state, fingerprint);
+  if (mode === "full") return writerResumed ? unfinished : null;
+  if (unfinished !== null) return unfinished;
+  const { value, id } = state.watermark;
+  if (value === null) return null;
+  return id === null ? [value] : [value, id];
+}
+
+async function chooseDataPath(
+  { connectors }: ExecutorParts,
+  source: Source,
+  writer: SinkWriter,
+  { transforms, target }: TaskPlan,
+  request: ReadRequest,
+  { batch_size }: Pipeline,
+): Promise<DataPath> {
+  if (transforms.length > 0 || target.kind !== "postgres") return "rows";
+  if (writer.pull === undefined || request.inclusive) return "stream";
+  const [from, to] = await Promise.all([source.databaseId(), connectors.sink(target.kind)?.databaseId()]);
+  if (from === null || from !== to) return "stream";
+  return (await source.canSeek(request, batch_size)) ? "push-down" : "stream";
+}

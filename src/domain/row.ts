@@ -1,0 +1,10 @@
+/** What every part of a run passes on: source → code tasks → sink. */
+
+export interface Column {
+  readonly name: string;
+  /** The type as SQL writes it, with its modifier: `numeric(3,1)`. */
+  readonly type: string;
+}
+
+/** The exact texts of PostgreSQL in the order of the columns, or null. */
+export type Row = readonly (string | null)[];

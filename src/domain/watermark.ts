@@ -1,0 +1,75 @@
+import { VitrinaError } from "./error-catalogue.ts";
+
+/**
+ * Where an incremental load starts and ends. A row can become visible after the cursor passed its place: it was
+ * written earlier by a transaction that committed later. So the next load starts not where this one stopped, but at
+ * the horizon: a moment before which no transaction can still bring rows to light.
+ */
+
+/** The next load reads from here: `value` alone means from that value on, with `id` behind that very row. */
+export interface Watermark {
+  readonly value: string | null;
+  readonly id: string | null;
+}
+
+export const NO_WATERMARK: Watermark = { value: null, id: null };
+
+export interface Horizon {
+  /** Every transaction that could still bring older rows to light started after this moment (timestamptz as text). */
+  readonly safe: string;
+  readonly now: string;
+  /** `look-back`: transactions in flight cannot be seen, so a fixed time is waited instead. */
+  readonly method: "in-flight" | "look-back";
+  /** Why it had to be a look-back. */
+  readonly reason: string | null;
+}
+
+/** A position that becomes the watermark once every transaction that was alive at `at` has ended. */
+export interface Candidate extends Watermark {
+  readonly at: string;
+}
+
+export interface CursorRules {
+  readonly key: string;
+  readonly idKey: string | null;
+  readonly nulls: "reject" | "exclude";
+}
+
+/** What is known when an incremental load has read everything. */
+export interface EndOfLoad {
+  readonly keyType: string;
+  readonly previous: Watermark;
+  readonly candidate: Candidate | null;
+  /** The last row read; null when there was none. */
+  readonly reached: Watermark | null;
+  readonly safe: string;
+}
+
+export interface NextStart {
+  readonly watermark: Watermark;
+  readonly candidate: Candidate | null;
+}
+
+const TIME_TYPES = /^(timestamp|date\b)/;
+const REFUSED_TYPES: Readonly<Record<string, string>> = {
+  uuid: "random ids do not grow, so new rows would hide behind the cursor",
+  "double precision": "floating-point numbers do not sort exactly",
+  real: "floating-point numbers do not sort exactly",
+  boolean: "it has only two values",
+  json: "it has no order",
+  jsonb: "its order means nothing",
+};
+
+/** Stamps of time can be compared with the horizon; other keys need the longer way by a candidate. */
+export function isTimeType(type: string): boolean {
+  return TIME_TYPES.test(type);
+}
+
+export function requireCursorType(column: string, type: string): void {
+  const reason = REFUSED_TYPES[type] ?? (type.endsWith("[]") ? "lists have no useful order" : undefined);
+  if (reason === undefined) return;
+  throw new VitrinaError(
+    "CURSOR_UNUSABLE",
+    `"${column}" is of type ${type}; it cannot be the incremental_key: ${reason}.`,
+  );
+}

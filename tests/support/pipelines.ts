@@ -1,0 +1,74 @@
+import { randomUUID } from "node:crypto";
+import { inject } from "vitest";
+import { newPipelineSchema, type Pipeline } from "../../src/domain/pipeline.ts";
+import type { Run } from "../../src/domain/run.ts";
+import { startRunner } from "../../src/main/runner.ts";
+import type { MetaStore } from "../../src/meta-store/meta-store.ts";
+import { createLog } from "../../src/observability/log.ts";
+import { createTestDatabase, type TestDatabase } from "./database.ts";
+import { until } from "./until.ts";
+
+/** A database with a readable schema `content`, a store on it, and a runner in this process. */
+export interface Bench {
+  readonly database: TestDatabase;
+  readonly store: MetaStore;
+  query: TestDatabase["query"];
+  /** A pipeline with a target of its own, created when missing. */
+  create(config: object): Promise<Pipeline>;
+  startRunner(): Promise<void>;
+  stopRunner(): Promise<void>;
+  /** Requests a run and waits until it has ended. */
+  run(pipeline: Pipeline): Promise<Run>;
+  ended(pipeline: Pipeline): Promise<Run>;
+  /** Every row of a relation as text, in the order of its first column. */
+  rowsOf(relation: string): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+export async function openBench(settings: Record<string, string> = {}): Promise<Bench> {
+  const database = await createTestDatabase(inject("postgresUrl"), { settings });
+  await database.query("CREATE SCHEMA content; GRANT USAGE ON SCHEMA content TO vitrina_reader");
+  await database.query("ALTER DEFAULT PRIVILEGES IN SCHEMA content GRANT SELECT ON TABLES TO vitrina_reader");
+  const store = database.openStore();
+  let stop: (() => Promise<void>) | undefined;
+
+  const ended = ({ id }: Pipeline): Promise<Run> =>
+    until("the run ends", async () => {
+      const [run] = (await store.listRuns(id, { limit: 1 })).items;
+      const { status } = await store.getPipeline(id);
+      const over = run !== undefined && run.status !== "RUNNING" && !["RUN_REQUESTED", "RUNNING"].includes(status);
+      return over ? run : undefined;
+    });
+
+  return {
+    database,
+    store,
+    query: database.query,
+    ended,
+    async create(config) {
+      const name = `p_${randomUUID().slice(0, 8)}`;
+      const whole = { name, target_table: `analytics.${name}`, create_target: true, ...config };
+      return store.createPipeline(newPipelineSchema.parse(whole), "test");
+    },
+    async startRunner() {
+      const runner = await startRunner(database.settings, database.urls, createLog({ level: "silent" }));
+      stop = () => runner.stop();
+    },
+    async stopRunner() {
+      await stop?.();
+      stop = undefined;
+    },
+    async run(pipeline) {
+      await store.requestRun(pipeline.id, "api");
+      return ended(pipeline);
+    },
+    async rowsOf(relation) {
+      const rows = await database.query(`SELECT t::text AS row FROM ${relation} t ORDER BY 1`);
+      return rows.map(({ row }) => row as string);
+    },
+    async close() {
+      await stop?.();
+      await database.drop();
+    },
+  };
+}
