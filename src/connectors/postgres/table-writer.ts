@@ -90,13 +90,14 @@ async function writeAll<T>(
 }
 
 export async function commitStaged<T>(client: Client, commit: CommitBatch<T>, result: BatchResult): Promise<T> {
-  await client.query(`TRUNCATE ${STAGE}`);
   const answer = await commit(client, result);
   await faultPoint("checkpoint_recorded");
   return answer;
 }
 
+/** The stage may hold the batch before, or one that failed. */
 async function stageRows(client: Client, table: TargetTable, batch: RowBatch): Promise<void> {
+  await client.query(`TRUNCATE ${STAGE}`);
   if (batch.count === 0) return;
   const stream = client.query(copyFrom(`COPY ${STAGE} (${nameList(table.columns)}) FROM STDIN`));
   await pipeline(Readable.from([batch.copyText()], { objectMode: false }), stream);

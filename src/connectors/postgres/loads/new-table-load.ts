@@ -1,10 +1,19 @@
+import type { Client } from "../../../postgres/connection.ts";
 import { quoteIdentifier, quoteTable } from "../../../postgres/identifiers.ts";
 import { inspectStage } from "../stage.ts";
-import { columnDefinitions, nameList, type TargetTable } from "../target-table.ts";
+import { columnDefinitions, nameList, type TableName, type TargetTable } from "../target-table.ts";
 import type { Load } from "./load.ts";
 import { dropTables, isMarked, loadTable, markLoad } from "./load-table.ts";
 
 const NAME = "new table";
+
+/** Names the key after the table it is going to belong to, unless something else has that name. */
+async function primaryKeyName(client: Client, { schema, table }: TableName): Promise<string> {
+  const name = `${table}_pkey`;
+  if (Buffer.byteLength(name) > 63) return "";
+  const { rows } = await client.query("SELECT to_regclass($1) IS NULL AS free", [quoteTable({ schema, table: name })]);
+  return rows[0]?.free === "t" ? `CONSTRAINT ${quoteIdentifier(name)}` : "";
+}
 
 /** The target does not exist yet: fill a table without indexes, then give it its key and its name at once. */
 export function newTableLoad(table: TargetTable, loadId: string): Load {
@@ -32,7 +41,8 @@ export function newTableLoad(table: TargetTable, loadId: string): Load {
     applyRange: async () => undefined,
 
     async finish(client) {
-      await client.query(`ALTER TABLE ${label} ADD PRIMARY KEY (${nameList(table.key)})`);
+      const named = await primaryKeyName(client, table.name);
+      await client.query(`ALTER TABLE ${label} ADD ${named} PRIMARY KEY (${nameList(table.key)})`);
       await client.query(`COMMENT ON TABLE ${label} IS NULL`);
       await client.query(`ALTER TABLE ${label} RENAME TO ${quoteIdentifier(table.name.table)}`);
       return { rows_deleted: 0 };

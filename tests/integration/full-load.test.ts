@@ -1,0 +1,224 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Pipeline } from "../../src/domain/pipeline.ts";
+import { type Bench, openBench } from "../support/pipelines.ts";
+import { until } from "../support/until.ts";
+
+let bench: Bench;
+beforeEach(async () => {
+  bench = await openBench();
+  await bench.startRunner();
+});
+afterEach(() => bench.close());
+
+async function films(count: number, more: object = {}): Promise<Pipeline> {
+  await bench.query(`CREATE TABLE content.film AS SELECT n AS id, 'film ' || n AS title FROM generate_series(1, ${count}) n;
+    ALTER TABLE content.film ADD PRIMARY KEY (id)`);
+  return bench.create({
+    source_query: "SELECT id, title FROM content.film",
+    target_key: ["id"],
+    batch_size: 100,
+    ...more,
+  });
+}
+
+async function requireEqual(pipeline: Pipeline): Promise<void> {
+  expect(await bench.rowsOf(pipeline.target_table)).toEqual(await bench.rowsOf(`(${pipeline.source_query})`));
+  expect(await bench.query("SELECT relname FROM pg_class WHERE relname LIKE '\\_vitrina%'")).toEqual([]);
+}
+
+/** The ways a full load can go, by what makes it go so. */
+const WAYS: [string, object, string][] = [
+  ["a number as key, compared by ranges", {}, "compare and apply"],
+  [
+    "a text as key, through a shadow",
+    { source_query: "SELECT id::text AS id, title FROM content.film" },
+    "shadow and merge",
+  ],
+];
+
+describe.each(WAYS)("a full load with %s", (_, config, strategy) => {
+  it("R5.1 brings new and changed rows, and removes those that are gone", async () => {
+    const pipeline = await films(1000, config);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", strategy: "new table", rows_written: 1000 });
+    await requireEqual(pipeline);
+    await bench.query(`DELETE FROM content.film WHERE id % 10 = 0; DELETE FROM content.film WHERE id > 950;
+      UPDATE content.film SET title = 'changed' WHERE id % 10 = 1; INSERT INTO content.film VALUES (5000, 'new'), (0, 'first')`);
+    expect(await bench.run(pipeline)).toMatchObject({ strategy, rows_read: 857, rows_written: 97, rows_deleted: 145 });
+    await requireEqual(pipeline);
+    expect(await bench.run(pipeline)).toMatchObject({ rows_written: 0, rows_deleted: 0, rows_unchanged: 857 });
+  });
+
+  it("R5.1 refuses an empty source, and changes nothing, unless the pipeline allows it", async () => {
+    const pipeline = await films(50, config);
+    await bench.run(pipeline);
+    await bench.query("CREATE TABLE kept AS TABLE content.film; DELETE FROM content.film");
+    expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "SOURCE_EMPTY" });
+    expect(await bench.query(`SELECT count(*)::int AS n FROM ${pipeline.target_table}`)).toEqual([{ n: 50 }]);
+    await bench.store.updatePipeline(pipeline.id, { allow_empty: true }, "test");
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_deleted: 50 });
+    expect(await bench.rowsOf(pipeline.target_table)).toEqual([]);
+  });
+
+  it("refuses to delete more than the allowed share, and says how many it would", async () => {
+    const pipeline = await films(100, { ...config, max_delete_percent: 20 });
+    await bench.run(pipeline);
+    await bench.query("DELETE FROM content.film WHERE id > 70");
+    const refused = await bench.run(pipeline);
+    expect(refused).toMatchObject({ status: "FAILED", error_code: "TOO_MANY_DELETIONS" });
+    expect(refused.error).toContain("30 of 100 rows");
+    expect(await bench.query(`SELECT count(*)::int AS n FROM ${pipeline.target_table}`)).toEqual([{ n: 100 }]);
+    await bench.store.updatePipeline(pipeline.id, { max_delete_percent: 30 }, "test");
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_deleted: 30 });
+    await requireEqual(pipeline);
+  });
+
+  it("keeps views, grants and indexes of the target, and never shows it half-loaded", async () => {
+    const pipeline = await films(2000, config);
+    await bench.run(pipeline);
+    const table = pipeline.target_table;
+    await bench.query(`CREATE VIEW public.seen AS SELECT count(*)::int AS n, min(title) AS least FROM ${table};
+      GRANT SELECT ON ${table} TO vitrina_meta; CREATE INDEX by_title ON ${table} (title)`);
+    await bench.query("UPDATE content.film SET title = 'b' || id; INSERT INTO content.film VALUES (9999, 'b')");
+    const seen = new Set<string>();
+    await bench.store.requestRun(pipeline.id, "api");
+    await until("the run ends", async () => {
+      const [row] = await bench.query("SELECT * FROM public.seen");
+      seen.add(JSON.stringify(row));
+      return (await bench.store.getPipeline(pipeline.id)).status === "IDLE";
+    });
+    const [last] = await bench.query("SELECT * FROM public.seen");
+    seen.add(JSON.stringify(last));
+    expect([...seen]).toEqual(['{"n":2000,"least":"film 1"}', '{"n":2001,"least":"b"}']);
+    expect(await bench.query("SELECT to_regclass('analytics.by_title') IS NOT NULL AS kept")).toEqual([{ kept: true }]);
+    expect(await bench.query(`SELECT has_table_privilege('vitrina_meta', '${table}', 'SELECT') AS kept`)).toEqual([
+      { kept: true },
+    ]);
+    await requireEqual(pipeline);
+  });
+
+  it("R4.3 can be paused and goes on where it stopped", async () => {
+    const pipeline = await films(60_000, { ...config, batch_size: 1000 });
+    for (const round of ["into a new table", "onto the target"]) {
+      await bench.store.requestRun(pipeline.id, "api");
+      const start = (await bench.store.getState(pipeline.id)).batchNo;
+      await until(
+        `batches are committed ${round}`,
+        async () => (await bench.store.getState(pipeline.id)).batchNo > start + 2,
+      );
+      await bench.store.requestPause(pipeline.id);
+      const paused = await bench.ended(pipeline);
+      expect(paused.status).toBe("PAUSED");
+      const rest = await bench.run(pipeline);
+      expect(rest).toMatchObject({ status: "SUCCESS", rows_read: 60_000 - paused.rows_read });
+      await requireEqual(pipeline);
+      await bench.query("UPDATE content.film SET title = title || '!' WHERE id % 2 = 0");
+    }
+  });
+});
+
+describe("the target", () => {
+  it("gets missing columns when the pipeline allows it", async () => {
+    const pipeline = await films(10, { add_columns: true });
+    await bench.run(pipeline);
+    await bench.store.updatePipeline(
+      pipeline.id,
+      { source_query: "SELECT id, title, length(title) AS size FROM content.film" },
+      "test",
+    );
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 10 });
+    await requireEqual({ ...pipeline, source_query: "SELECT id, title, length(title) AS size FROM content.film" });
+  });
+
+  it("may have columns of its own, which a load leaves alone", async () => {
+    await bench.query("CREATE TABLE analytics.own (id int PRIMARY KEY, title text, note text DEFAULT 'mine')");
+    const pipeline = await films(3, { target_table: "analytics.own" });
+    await bench.run(pipeline);
+    await bench.query(
+      "UPDATE analytics.own SET note = 'kept' WHERE id = 1; UPDATE content.film SET title = 'x' WHERE id = 1",
+    );
+    expect(await bench.run(pipeline)).toMatchObject({ rows_written: 1, rows_unchanged: 2 });
+    expect(await bench.rowsOf("analytics.own")).toEqual(["(1,x,kept)", '(2,"film 2",mine)', '(3,"film 3",mine)']);
+  });
+
+  it("keeps any type exactly, by push-down and by stream", async () => {
+    await bench.query(`
+      CREATE TYPE content.mood AS ENUM ('sad', 'ok');
+      CREATE DOMAIN content.percent AS numeric CHECK (value <= 100);
+      CREATE TABLE content.kinds (id bigint PRIMARY KEY, a text[], b jsonb, c json, d content.mood, e content.percent,
+        f int4range, g bytea, h interval, i timestamptz, j numeric, k timestamp, l date, m float8, n char(5), o varchar(9),
+        p point, q uuid, r boolean, s inet, t time, u "char", v text, w content.mood[], x bit(3), y money, z tsvector);
+      INSERT INTO content.kinds VALUES
+        (9007199254740993, '{"a,b",NULL,"","q\\"q"}', '{"n": 12345678901234567890.123}', '{"b":1,  "a":2}', 'ok', 99.90, '[1,5)',
+         '\\xdeadbeef00', '-1 mon +2 days -03:04:05.678901', 'infinity', 'NaN', '0044-03-15 12:00:00.000001 BC', '-infinity',
+         '1.7976931348623157e308', 'ab', 'x', '(1.5,-2)', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', true, '10.0.0.1/8', '24:00:00', 'c',
+         E'tab\\there\\nline\\\\back \\u0416 😀', '{sad,ok}', B'101', 12.34, 'fat:1 cat:2'),
+        (-5, '{}', 'null', '[]', NULL, 1.000, 'empty', '', '0', '294276-12-31 23:59:59.999999+00', 123456789012345678901234567890.123456789,
+         '2024-02-29', '9999-12-31', '-0', '', '', NULL, NULL, NULL, '::1', '00:00', '', '', NULL, B'000', 0, '');
+      GRANT USAGE ON TYPE content.mood, content.percent TO vitrina_writer, vitrina_loader;
+      GRANT USAGE ON SCHEMA content TO vitrina_writer`);
+    const same = { source_query: "SELECT * FROM content.kinds", target_key: ["id"] };
+    const pushed = await bench.create(same);
+    expect(await bench.run(pushed)).toMatchObject({ status: "SUCCESS", data_path: "push-down", rows_written: 2 });
+    await requireEqual(pushed);
+    expect(await bench.run(pushed)).toMatchObject({ rows_written: 0, rows_unchanged: 2 });
+    await bench.stopRunner();
+    const streaming = await openStreamRunner();
+    const streamed = await bench.create(same);
+    expect(await bench.run(streamed)).toMatchObject({ status: "SUCCESS", data_path: "stream", rows_written: 2 });
+    await requireEqual(streamed);
+    expect(await bench.run(streamed)).toMatchObject({ rows_written: 0, rows_unchanged: 2 });
+    await streaming.stop();
+  });
+});
+
+/** Without the loader's login rows travel through the runner. */
+async function openStreamRunner(): Promise<{ stop(): Promise<void> }> {
+  const { startRunner } = await import("../../src/main/runner.ts");
+  const { createLog } = await import("../../src/observability/log.ts");
+  const { settings, urls } = bench.database;
+  return startRunner(settings, { ...urls, loader: undefined }, createLog({ level: "silent" }));
+}
+
+describe("rows that the target refuses", () => {
+  it.each(["push-down", "stream"])("are set aside one by one, and the rest is written (%s)", async (path) => {
+    if (path === "stream") await bench.stopRunner();
+    const other = path === "stream" ? await openStreamRunner() : undefined;
+    await bench.query(`CREATE TABLE analytics.strict (id int PRIMARY KEY, title text CHECK (title <> 'film 77'), n int);
+      INSERT INTO analytics.strict VALUES (77, 'old 77', 1), (9000, 'gone', 1)`);
+    const pipeline = await films(1000, {
+      target_table: "analytics.strict",
+      source_query:
+        "SELECT id, CASE WHEN id = 500 THEN repeat('x', 10) ELSE title END AS title, id AS n FROM content.film",
+      max_delete_percent: 100,
+    });
+    await bench.query("ALTER TABLE analytics.strict ADD CHECK (length(title) < 10)");
+    const run = await bench.run(pipeline);
+    expect(run).toMatchObject({
+      status: "SUCCESS",
+      rows_read: 1000,
+      rows_written: 998,
+      rows_rejected: 2,
+      rows_deleted: 1,
+    });
+    const rejects = await bench.query(
+      "SELECT row_key, row->>'title' AS title, error_code FROM etl.etl_rejects ORDER BY id",
+    );
+    expect(rejects).toEqual([
+      { row_key: { id: "77" }, title: "film 77", error_code: "ROW_REFUSED" },
+      { row_key: { id: "500" }, title: "xxxxxxxxxx", error_code: "ROW_REFUSED" },
+    ]);
+    // The row that was refused still stands for its row in the target: it is neither changed nor deleted.
+    expect(await bench.query("SELECT title FROM analytics.strict WHERE id = 77")).toEqual([{ title: "old 77" }]);
+    expect(await bench.query("SELECT count(*)::int AS n FROM analytics.strict")).toEqual([{ n: 999 }]);
+    await other?.stop();
+  });
+
+  it("fail the run beyond the limit, and the checkpoint stays before that batch", async () => {
+    await bench.query("CREATE TABLE analytics.strict (id int PRIMARY KEY, title text CHECK (title NOT LIKE '%3'))");
+    const pipeline = await films(1000, { target_table: "analytics.strict", max_rejects: 15 });
+    const run = await bench.run(pipeline);
+    expect(run).toMatchObject({ status: "FAILED", error_code: "TOO_MANY_REJECTS", rows_read: 100, rows_rejected: 10 });
+    expect(await bench.store.getState(pipeline.id)).toMatchObject({ scanPosition: ["100"] });
+    expect(await bench.rowsOf("analytics.strict")).toEqual([]);
+  });
+});

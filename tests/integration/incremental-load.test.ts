@@ -1,0 +1,234 @@
+import pg from "pg";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Pipeline } from "../../src/domain/pipeline.ts";
+import { type Bench, openBench } from "../support/pipelines.ts";
+import { until } from "../support/until.ts";
+
+let bench: Bench;
+beforeEach(async () => {
+  bench = await openBench();
+  await bench.startRunner();
+});
+afterEach(() => bench.close());
+
+const OLD = "'2020-01-01 00:00:00.000001+00'::timestamptz";
+
+async function films(rows: string, more: object = {}): Promise<Pipeline> {
+  await bench.query(`CREATE TABLE content.film (id bigint PRIMARY KEY, title text, modified timestamptz);
+    CREATE INDEX ON content.film (modified, id); INSERT INTO content.film ${rows}`);
+  return bench.create({
+    source_query: "SELECT id, title, modified FROM content.film",
+    target_key: ["id"],
+    mode: "incremental",
+    incremental_key: "modified",
+    incremental_id_key: "id",
+    batch_size: 100,
+    ...more,
+  });
+}
+
+async function requireEqual(pipeline: Pipeline): Promise<void> {
+  expect(await bench.rowsOf(pipeline.target_table)).toEqual(await bench.rowsOf(`(${pipeline.source_query})`));
+}
+
+const state = async (pipeline: Pipeline) => (await bench.store.getState(pipeline.id)).watermark;
+
+describe("an incremental load", () => {
+  it("R5.2 reads everything once, then only what changed", async () => {
+    const pipeline = await films(
+      `SELECT n, 'film ' || n, ${OLD} + n * interval '1 microsecond' FROM generate_series(1, 1000) n`,
+    );
+    expect(await bench.run(pipeline)).toMatchObject({
+      status: "SUCCESS",
+      rows_read: 1000,
+      rows_written: 1000,
+      batches: 10,
+    });
+    await requireEqual(pipeline);
+    expect(await state(pipeline)).toEqual({ value: "2020-01-01 00:00:00.001001+00", id: "1000" });
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 0, rows_written: 0 });
+    await bench.query(
+      `UPDATE content.film SET title = 'new', modified = ${OLD} + interval '1 day' WHERE id IN (3, 500)`,
+    );
+    expect(await bench.run(pipeline)).toMatchObject({ rows_read: 2, rows_written: 2 });
+    await requireEqual(pipeline);
+  });
+
+  it("R5.2 reads ties across batches once: 1,000 rows of one moment, 100 at a time", async () => {
+    const pipeline = await films(`SELECT n, 'film', ${OLD} FROM generate_series(1, 1000) n`);
+    expect(await bench.run(pipeline)).toMatchObject({ rows_read: 1000, rows_written: 1000 });
+    await bench.query(`INSERT INTO content.film VALUES (1001, 'tie', ${OLD})`);
+    expect(await bench.run(pipeline)).toMatchObject({ rows_read: 1, rows_written: 1 });
+    await requireEqual(pipeline);
+  });
+
+  it("R5.2 without an id reads the last moment again rather than miss a tie", async () => {
+    const pipeline = await films(
+      `SELECT n, 'film', ${OLD} + n % 7 * interval '1 day' FROM generate_series(1, 1000) n`,
+      {
+        incremental_id_key: null,
+      },
+    );
+    expect(await bench.run(pipeline)).toMatchObject({ rows_read: 1000, rows_written: 1000 });
+    await bench.query(`INSERT INTO content.film VALUES (1001, 'tie', ${OLD} + interval '6 days')`);
+    expect(await bench.run(pipeline)).toMatchObject({ rows_written: 1, rows_unchanged: 143 });
+    await requireEqual(pipeline);
+  });
+
+  it("R5.2 does not lose a row that a long transaction commits late", async () => {
+    const pipeline = await films(`SELECT n, 'film ' || n, ${OLD} FROM generate_series(1, 10) n`);
+    const writer = new pg.Client({ connectionString: bench.database.url });
+    await writer.connect();
+    await writer.query("BEGIN");
+    await writer.query("INSERT INTO content.film VALUES (100, 'late', clock_timestamp())");
+    await bench.query("INSERT INTO content.film VALUES (101, 'later but committed first', clock_timestamp())");
+    expect(await bench.run(pipeline)).toMatchObject({ rows_read: 11 });
+    await writer.query("COMMIT");
+    await writer.end();
+    expect(await bench.run(pipeline)).toMatchObject({ rows_written: 1 });
+    await requireEqual(pipeline);
+  });
+
+  it("R5.2 the same for numbers as key: the position counts only when all that was alive then has ended", async () => {
+    const pipeline = await films(`SELECT n, 'film ' || n, NULL FROM generate_series(1, 10) n`, {
+      incremental_key: "id",
+      incremental_id_key: null,
+    });
+    const writer = new pg.Client({ connectionString: bench.database.url });
+    await writer.connect();
+    await writer.query("BEGIN; INSERT INTO content.film VALUES (11, 'late')");
+    await bench.query("INSERT INTO content.film VALUES (12, 'committed first')");
+    expect(await bench.run(pipeline)).toMatchObject({ rows_read: 11 });
+    expect(await bench.run(pipeline)).toMatchObject({ rows_read: 11, rows_written: 0 });
+    await writer.query("COMMIT");
+    await writer.end();
+    expect(await bench.run(pipeline)).toMatchObject({ rows_written: 1 });
+    await requireEqual(pipeline);
+    await until("the position is confirmed", async () => {
+      const { rows_read } = await bench.run(pipeline);
+      return rows_read <= 1;
+    });
+  });
+
+  it("a row far in the future does not hide those that come after it", async () => {
+    const pipeline = await films(
+      `VALUES (1, 'far', 'infinity'::timestamptz), (2, 'year 9999', '9999-12-31'), (3, 'old', ${OLD})`,
+    );
+    await bench.run(pipeline);
+    await bench.query("INSERT INTO content.film VALUES (4, 'now', clock_timestamp())");
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 1 });
+    await requireEqual(pipeline);
+  });
+
+  it("refuses rows without a key by default, and leaves them out on request", async () => {
+    const pipeline = await films(`VALUES (1, 'a', ${OLD}), (2, 'no stamp', NULL)`);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "CURSOR_NULL", rows_read: 0 });
+    await bench.store.updatePipeline(pipeline.id, { null_cursor: "exclude" }, "test");
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 1 });
+  });
+
+  const unusable: [string, string][] = [
+    ["uuid", "gen_random_uuid()"],
+    ["double precision", "random()"],
+    ["boolean", "true"],
+  ];
+  it.each(unusable)("refuses a %s as key", async (type, value) => {
+    const pipeline = await films(`VALUES (1, 'a', ${OLD})`, {
+      source_query: `SELECT id, ${value} AS modified FROM content.film`,
+    });
+    const run = await bench.run(pipeline);
+    expect(run).toMatchObject({ status: "FAILED", error_code: "CURSOR_UNUSABLE" });
+    expect(run.error).toContain(type);
+  });
+
+  it("does not reuse a position for another query, until somebody decides", async () => {
+    const pipeline = await films(`SELECT n, 'film ' || n, ${OLD} FROM generate_series(1, 10) n`);
+    await bench.run(pipeline);
+    await bench.store.updatePipeline(
+      pipeline.id,
+      { source_query: "SELECT id, upper(title) AS title, modified FROM content.film" },
+      "test",
+    );
+    expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "STATE_OF_OTHER_CONFIG" });
+    await bench.store.keepState(pipeline.id);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 0 });
+    await bench.store.resetState(pipeline.id);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 10, rows_written: 10 });
+  });
+
+  it("falls back, visibly, to a look-back when it cannot see transactions in flight", async () => {
+    const pipeline = await films(`SELECT n, 'film ' || n, clock_timestamp() FROM generate_series(1, 10) n`);
+    await bench.query("CREATE ROLE blind_reader LOGIN PASSWORD 'x'").catch(() => undefined);
+    await bench.query("GRANT USAGE ON SCHEMA content TO blind_reader; GRANT SELECT ON content.film TO blind_reader");
+    await bench.stopRunner();
+    const url = new URL(bench.database.url);
+    url.username = "blind_reader";
+    url.password = "x";
+    const lines: string[] = [];
+    const { startRunner } = await import("../../src/main/runner.ts");
+    const collect = (fields: object, message: string): void => void lines.push(`${message} ${JSON.stringify(fields)}`);
+    const log = { debug: collect, info: collect, warn: collect, error: collect };
+    const runner = await startRunner(bench.database.settings, { ...bench.database.urls, reader: url.href }, log);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 10 });
+    expect(lines.join("\n")).toContain("pg_read_all_stats");
+    // Everything is younger than the look-back, so all of it is read again, and nothing written.
+    expect(await bench.run(pipeline)).toMatchObject({ rows_read: 10, rows_written: 0 });
+    await runner.stop();
+  });
+
+  it("keeps its horizon when it is paused: rows committed late in between are not lost", async () => {
+    const pipeline = await films(
+      `SELECT n, 'film ' || n, ${OLD} + n * interval '1 second' FROM generate_series(1, 30000) n`,
+    );
+    const writer = new pg.Client({ connectionString: bench.database.url });
+    await writer.connect();
+    await writer.query(`BEGIN; INSERT INTO content.film VALUES (100000, 'late', clock_timestamp())`);
+    await bench.query("INSERT INTO content.film VALUES (100001, 'after', clock_timestamp())");
+    await bench.store.requestRun(pipeline.id, "api");
+    await until("batches are committed", async () => (await bench.store.getState(pipeline.id)).batchNo > 2);
+    await bench.store.requestPause(pipeline.id);
+    const paused = await bench.ended(pipeline);
+    expect(paused).toMatchObject({ status: "PAUSED" });
+    const { safePoint } = await bench.store.getState(pipeline.id);
+    expect(safePoint).not.toBeNull();
+    const resumed = await bench.run(pipeline);
+    expect(resumed).toMatchObject({ status: "SUCCESS", rows_read: 30_001 - paused.rows_read });
+    await writer.query("COMMIT");
+    await writer.end();
+    expect(await bench.run(pipeline)).toMatchObject({ rows_written: 1 });
+    await requireEqual(pipeline);
+  });
+
+  it("finds the same rows whatever time zone the database has", async () => {
+    await bench.query(
+      `ALTER DATABASE ${new URL(bench.database.url).pathname.slice(1)} SET timezone = 'America/New_York'`,
+    );
+    const pipeline = await films(
+      `SELECT n, 'x', '2024-03-09 12:00+00'::timestamptz + n * interval '20 minutes' FROM generate_series(1, 200) n`,
+    );
+    await bench.run(pipeline);
+    await bench.query("UPDATE content.film SET title = 'y', modified = modified + interval '10 years' WHERE id <= 5");
+    expect(await bench.run(pipeline)).toMatchObject({ rows_written: 5 });
+    await requireEqual(pipeline);
+  });
+
+  it("a query that cannot be entered by an index is read once, not once per batch", async () => {
+    await bench.query(`CREATE TABLE content.rating AS
+      SELECT n AS id, n % 5000 AS film_id, ${OLD} + n * interval '1 second' AS modified FROM generate_series(1, 50000) n; ANALYZE content.rating`);
+    const pipeline = await bench.create({
+      source_query: "SELECT film_id, count(*) AS n, max(modified) AS modified FROM content.rating GROUP BY film_id",
+      target_key: ["film_id"],
+      mode: "incremental",
+      incremental_key: "modified",
+      incremental_id_key: "film_id",
+      batch_size: 100,
+    });
+    expect(await bench.run(pipeline)).toMatchObject({
+      status: "SUCCESS",
+      data_path: "stream",
+      rows_read: 5000,
+      batches: 50,
+    });
+    await requireEqual(pipeline);
+  });
+});
