@@ -30,6 +30,30 @@ export interface SinkRequest {
   readonly addColumns: boolean;
   readonly load: LoadRequest;
   readonly guard: DeletionGuard;
+  /** Set when the meta-store is elsewhere: the sink keeps a checkpoint beside its data, for this claim. */
+  readonly keepFor: CheckpointOwner | undefined;
+}
+
+export interface CheckpointOwner {
+  readonly pipelineId: string;
+  readonly epoch: number;
+}
+
+export interface KeptPosition {
+  readonly batchNo: number;
+  readonly position: ScanPosition | null;
+  readonly fingerprint: string | null;
+  readonly safePoint: string | null;
+}
+
+/** A checkpoint beside the data. Opening it fences every earlier claim off. */
+export interface KeptCheckpoint {
+  /** What the claims before left. */
+  readonly found: KeptPosition;
+  fenceIn(transaction: SqlSession): Promise<void>;
+  recordIn(transaction: SqlSession, position: KeptPosition): Promise<void>;
+  /** The load is over; its position means nothing any more. */
+  forgetIn(transaction: SqlSession): Promise<void>;
 }
 
 export type LoadRequest =
@@ -40,8 +64,6 @@ export type LoadRequest =
       readonly loadId: string;
       /** True when rows arrive in the order of the key, so that each batch covers a range of keys of its own. */
       readonly inKeyOrder: boolean;
-      /** Continue the unfinished load, if there is one of the same kind. */
-      readonly resume: boolean;
     };
 
 export interface DeletionGuard {
@@ -75,8 +97,11 @@ export interface SinkWriter {
   readonly key: readonly string[];
   /** How rows become visible, for people. */
   readonly strategy: string;
-  /** True when the unfinished load is continued; false when this load starts anew. */
+  /** True when an unfinished load of this kind is there, so that it can be continued. */
   readonly resumed: boolean;
+  readonly kept: KeptCheckpoint | undefined;
+  /** A transaction that belongs to no batch. */
+  transaction<T>(work: (transaction: SqlSession) => Promise<T>): Promise<T>;
   /** Before the first batch of a load that starts anew. */
   begin(fence: (transaction: SqlSession) => Promise<unknown>): Promise<void>;
   write<T>(batch: RowBatch, range: KeyRange, commit: CommitBatch<T>): Promise<T>;

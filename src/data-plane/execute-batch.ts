@@ -5,7 +5,7 @@ import type { ScanPosition } from "../domain/checkpoint.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Row } from "../domain/row.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
-import type { BatchCommit, BatchEffort, LeaseView, Reject } from "../meta-store/meta-store.ts";
+import type { BatchEffort, LeaseView, Reject } from "../meta-store/meta-store.ts";
 import { faultPoint } from "../observability/fault-points.ts";
 import type { Log } from "../observability/log.ts";
 import type { ExecutionEnd, StopRequest } from "./executor.ts";
@@ -14,11 +14,10 @@ import type { Load } from "./load.ts";
 /** The one batch loop. Returns why it stopped early, or nothing when everything was read. */
 export async function moveBatches(
   load: Load,
-  commit: BatchCommit,
   stopRequest: StopRequest,
   log: Log,
 ): Promise<Exclude<ExecutionEnd, "finished"> | undefined> {
-  const mover = openMover(load, commit, log);
+  const mover = openMover(load, log);
   let lease: LeaseView = { status: "RUNNING", batchSize: load.pipeline.batch_size };
   try {
     for (;;) {
@@ -47,9 +46,9 @@ interface Mover {
   close(): Promise<void>;
 }
 
-function openMover(load: Load, commit: BatchCommit, log: Log): Mover {
-  if (load.dataPath !== "push-down") return readAndWrite(load, commit);
-  const pull = pullOnServer(load, commit);
+function openMover(load: Load, log: Log): Mover {
+  if (load.dataPath !== "push-down") return readAndWrite(load);
+  const pull = pullOnServer(load);
   let fallback: Mover | undefined;
   return {
     async move(limit) {
@@ -60,7 +59,7 @@ function openMover(load: Load, commit: BatchCommit, log: Log): Mover {
         if (!(error instanceof VitrinaError) || error.retry !== "row") throw error;
         // Single rows can only be told apart outside the server.
         log.warn({ reason: error.message }, "a row was refused: going on by stream");
-        fallback = readAndWrite(load, commit);
+        fallback = readAndWrite(load);
         return fallback.move(limit);
       }
     },
@@ -68,7 +67,7 @@ function openMover(load: Load, commit: BatchCommit, log: Log): Mover {
   };
 }
 
-function pullOnServer(load: Load, commit: BatchCommit): Mover["move"] {
+function pullOnServer(load: Load): Mover["move"] {
   const { writer, read, progress } = load;
   let exhausted = false;
   return async (limit) => {
@@ -85,26 +84,22 @@ function pullOnServer(load: Load, commit: BatchCommit): Mover["move"] {
       { ...read, after: progress.position },
       limit,
       async (transaction, rows, result) => {
-        const lease = await record(load, commit, transaction, result, {
-          read: rows.count,
-          transformed: rows.count,
-          position: rows.position,
-          effort: effort(),
-        });
-        return { lease, position: rows.position };
+        const facts = { read: rows.count, transformed: rows.count, position: rows.position, effort: effort() };
+        await record(load, transaction, result, facts);
+        return rows.position;
       },
     );
     if (pulled === undefined) {
-      await writeTail(load, commit);
+      await writeTail(load);
       return undefined;
     }
     exhausted = pulled.count < limit;
-    advance(load, pulled.result.position, 0);
-    return { lease: pulled.result.lease, rows: pulled.count, effort: effort() };
+    advance(load, pulled.result, 0);
+    return { lease: await load.checkpointer.committed(), rows: pulled.count, effort: effort() };
   };
 }
 
-function readAndWrite(load: Load, commit: BatchCommit): Mover {
+function readAndWrite(load: Load): Mover {
   const { read, progress, source } = load;
   let reader: SourceReader | undefined;
   let ahead: Promise<TimedBatch> | undefined;
@@ -130,10 +125,10 @@ function readAndWrite(load: Load, commit: BatchCommit): Mover {
         ahead.catch(() => undefined); // met when it is awaited
       }
       if (batch.count === 0) {
-        await writeTail(load, commit);
+        await writeTail(load);
         return undefined;
       }
-      return writeBatch(load, commit, batch, readMs, exhausted);
+      return writeBatch(load, batch, readMs, exhausted);
     },
     close: async () => reader?.close(),
   };
@@ -145,13 +140,7 @@ interface TimedBatch {
   readonly readMs: number;
 }
 
-async function writeBatch(
-  load: Load,
-  commit: BatchCommit,
-  batch: RowBatch,
-  readMs: number,
-  last: boolean,
-): Promise<MovedBatch> {
+async function writeBatch(load: Load, batch: RowBatch, readMs: number, last: boolean): Promise<MovedBatch> {
   const position = positionOf(load, batch.last());
   const startedAt = performance.now();
   const transformed = await transform(load, batch);
@@ -163,15 +152,12 @@ async function writeBatch(
     write_ms: performance.now() - transformedAt,
   });
   const range = { after: load.progress.position, upTo: last ? null : position };
-  const { lease, rejected } = await load.writer.write(transformed, range, async (transaction, result) => ({
-    rejected: result.rejects.length,
-    lease: await record(load, commit, transaction, result, {
-      read: batch.count,
-      transformed: transformed.count,
-      position,
-      effort: effort(),
-    }),
-  }));
+  const rejected = await load.writer.write(transformed, range, async (transaction, result) => {
+    const facts = { read: batch.count, transformed: transformed.count, position, effort: effort() };
+    await record(load, transaction, result, facts);
+    return result.rejects.length;
+  });
+  const lease = await load.checkpointer.committed();
   advance(load, position, rejected);
   return { lease, rows: batch.count, effort: effort() };
 }
@@ -187,10 +173,10 @@ async function transform({ transforms }: Load, batch: RowBatch): Promise<RowBatc
 }
 
 /** The range behind the last row has no rows in the source; a full load must see that too. */
-async function writeTail(load: Load, commit: BatchCommit): Promise<void> {
+async function writeTail(load: Load): Promise<void> {
   if (load.incremental !== undefined) return;
   const range = { after: load.progress.position, upTo: null };
-  await load.writer.write(batchOfRows([]), range, async (transaction) => commit.fenceIn(transaction));
+  await load.writer.write(batchOfRows([]), range, load.checkpointer.fenceIn);
 }
 
 function positionOf({ read, columns }: Load, last: Row | undefined): ScanPosition | null {
@@ -213,11 +199,10 @@ interface BatchFacts {
 
 async function record(
   load: Load,
-  commit: BatchCommit,
   transaction: SqlSession,
   { rejects, ...counts }: BatchResult,
   { read, transformed, position, effort }: BatchFacts,
-): Promise<LeaseView> {
+): Promise<void> {
   const { pipeline, progress } = load;
   if (progress.rejected + rejects.length > pipeline.max_rejects) {
     throw new VitrinaError(
@@ -225,7 +210,7 @@ async function record(
       `The target refused more than ${pipeline.max_rejects} rows; the last because: ${rejects.at(-1)?.error}`,
     );
   }
-  return commit.recordIn(transaction, {
+  await load.checkpointer.recordIn(transaction, {
     position,
     fingerprint: progress.fingerprint,
     expectedBatchNo: progress.batchNo,

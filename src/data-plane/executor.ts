@@ -11,7 +11,7 @@ export interface ExecutorParts {
   readonly connectors: Connectors;
   readonly tasks: TaskHost;
   readonly targets: TargetAllowList;
-  readonly store: Pick<MetaStore, "getState" | "batchCommit">;
+  readonly store: Pick<MetaStore, "getState" | "batchCommit" | "databaseId">;
 }
 
 /** Asked between two batches; what it answers is done before the next batch is read. */
@@ -28,13 +28,13 @@ export async function executePipeline(
 ): Promise<ExecutionEnd> {
   await faultPoint("claimed");
   const commit = parts.store.batchCommit(claim);
-  const load = await openLoad(parts, claim.pipeline, log);
+  const load = await openLoad(parts, claim, commit, log);
   try {
     await commit.describeRun(load.dataPath, load.writer.strategy);
-    log.info({ data_path: load.dataPath, strategy: load.writer.strategy, resumed: load.after !== null }, "load opened");
-    if (!load.writer.resumed) await load.writer.begin((transaction) => commit.fenceIn(transaction));
+    log.info({ data_path: load.dataPath, strategy: load.writer.strategy, resumed: !load.startsAnew }, "load opened");
+    if (load.startsAnew) await load.writer.begin(load.checkpointer.fenceIn);
     await faultPoint("prepared");
-    const stop = await moveBatches(load, commit, stopRequest, log);
+    const stop = await moveBatches(load, stopRequest, log);
     if (stop !== undefined) return stop;
     await faultPoint("load_read");
     await endLoad(load, commit);
@@ -46,10 +46,12 @@ export async function executePipeline(
 }
 
 /** Everything was read and written: make it visible, or remember where the next load starts. */
-async function endLoad({ writer, source, incremental, progress }: Load, commit: BatchCommit): Promise<void> {
+async function endLoad(load: Load, commit: BatchCommit): Promise<void> {
+  const { writer, source, incremental, progress, checkpointer } = load;
   if (incremental === undefined) {
-    await writer.finish((transaction, { rows_deleted }) => commit.endLoadIn(transaction, rows_deleted));
+    await writer.finish((transaction, { rows_deleted }) => checkpointer.endLoadIn(transaction, rows_deleted));
     await faultPoint("load_committed");
+    await checkpointer.loadCommitted();
     return;
   }
   const [value = null, id = null] = progress.position ?? [];
@@ -60,6 +62,9 @@ async function endLoad({ writer, source, incremental, progress }: Load, commit: 
     reached: value === null ? null : { value, id },
     safe: incremental.safePoint,
   });
+  // First the copy beside the data: a position left there would later seem to be ahead of the watermark.
+  const { kept } = writer;
+  if (kept !== undefined) await writer.transaction(kept.forgetIn);
   await commit.moveWatermark(next, progress.fingerprint);
   await faultPoint("watermark_moved");
 }

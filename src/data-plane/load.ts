@@ -6,9 +6,10 @@ import type { Pipeline } from "../domain/pipeline.ts";
 import type { Column } from "../domain/row.ts";
 import { parseTaskPlan, type TaskPlan } from "../domain/task-plan.ts";
 import type { Candidate, Watermark } from "../domain/watermark.ts";
-import type { PipelineState } from "../meta-store/meta-store.ts";
+import type { BatchCommit, Claim, PipelineState } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
 import type { Transform } from "../tasks/task.ts";
+import { besideCheckpointer, type Checkpointer, sharedCheckpointer } from "./checkpointer.ts";
 import type { ExecutorParts } from "./executor.ts";
 
 /** Everything a run needs to move its batches, opened and checked before the first row is read. */
@@ -21,10 +22,11 @@ export interface Load {
   readonly outputColumns: readonly Column[];
   readonly dataPath: DataPath;
   readonly read: Omit<ReadRequest, "after">;
-  /** Where reading starts. */
-  readonly after: ScanPosition | null;
+  /** False when an unfinished full load is continued. */
+  readonly startsAnew: boolean;
   readonly incremental: IncrementalLoad | undefined;
   readonly progress: Progress;
+  readonly checkpointer: Checkpointer;
   close(): Promise<void>;
 }
 
@@ -50,24 +52,22 @@ export interface Progress {
   readonly fingerprint: string;
 }
 
-export async function openLoad(parts: ExecutorParts, pipeline: Pipeline, log: Log): Promise<Load> {
+export async function openLoad(parts: ExecutorParts, claim: Claim, commit: BatchCommit, log: Log): Promise<Load> {
+  const { pipeline } = claim;
   const plan = parseTaskPlan(pipeline, parts.targets);
   const source = requireSource(parts, pipeline);
   const columns = await source.describe(plan.readerQuery);
-  const state = await parts.store.getState(pipeline.id);
-  const fingerprint = configFingerprint(pipeline);
-  const incremental = await openIncremental(source, plan, columns, pipeline, state, fingerprint, log);
   const transforms = await openTransforms(parts, plan, columns);
-  const outputColumns = transforms.at(-1)?.columns ?? columns;
+  const opened: { close(): Promise<void> }[] = [...transforms];
   try {
-    const writer = await openWriter(parts, plan, pipeline, {
-      columns: outputColumns,
-      inKeyOrder: transforms.length === 0,
-      resume: resumePosition(state, fingerprint) !== null,
-    });
+    const outputColumns = transforms.at(-1)?.columns ?? columns;
+    const writer = await openWriter(parts, plan, claim, outputColumns, transforms.length === 0);
+    opened.push(writer);
+    const fingerprint = configFingerprint(pipeline);
+    const state = await currentState(parts, claim, writer, commit);
+    const incremental = await openIncremental(source, plan, columns, pipeline, state, fingerprint, log);
     const read = readRequest(plan, columns, pipeline, writer.key);
     const after = startPosition(pipeline, state, fingerprint, writer.resumed);
-    const dataPath = await chooseDataPath(parts, source, writer, plan, { ...read, after }, pipeline);
     return {
       pipeline,
       source,
@@ -75,19 +75,35 @@ export async function openLoad(parts: ExecutorParts, pipeline: Pipeline, log: Lo
       transforms,
       columns,
       outputColumns,
-      dataPath,
+      dataPath: await chooseDataPath(parts, source, writer, plan, { ...read, after }, pipeline),
       read,
-      after,
+      startsAnew: pipeline.mode === "incremental" || after === null,
       incremental,
       progress: { position: after, batchNo: state.batchNo, rejected: 0, fingerprint },
-      close: async () => {
-        await Promise.allSettled([writer.close(), ...transforms.map((transform) => transform.close())]);
-      },
+      checkpointer: writer.kept === undefined ? sharedCheckpointer(commit) : besideCheckpointer(writer.kept, commit),
+      close: () => closeAll(opened),
     };
   } catch (error) {
-    await Promise.allSettled(transforms.map((transform) => transform.close()));
+    await closeAll(opened);
     throw error;
   }
+}
+
+async function closeAll(opened: readonly { close(): Promise<void> }[]): Promise<void> {
+  await Promise.allSettled(opened.map((part) => part.close()));
+}
+
+/** A target elsewhere may be one batch ahead of the meta-store: what is beside the data is the truth. */
+async function currentState(
+  { store }: ExecutorParts,
+  { pipeline }: Claim,
+  { kept }: SinkWriter,
+  commit: BatchCommit,
+): Promise<PipelineState> {
+  const state = await store.getState(pipeline.id);
+  if (kept === undefined || kept.found.batchNo <= state.batchNo) return state;
+  await commit.catchUp(kept.found);
+  return store.getState(pipeline.id);
 }
 
 function requireSource({ connectors }: ExecutorParts, { source_connection }: Pipeline): Source {
@@ -140,21 +156,25 @@ async function openTransforms(
 }
 
 async function openWriter(
-  { connectors }: ExecutorParts,
+  { connectors, store }: ExecutorParts,
   { target }: TaskPlan,
-  pipeline: Pipeline,
-  { columns, inKeyOrder, resume }: { columns: readonly Column[]; inKeyOrder: boolean; resume: boolean },
+  { pipeline, epoch }: Claim,
+  columns: readonly Column[],
+  inKeyOrder: boolean,
 ): Promise<SinkWriter> {
   const sink = connectors.sink(target.kind);
   if (sink === undefined) throw new VitrinaError("NOT_SUPPORTED", `Targets of kind ${target.kind} cannot be written.`);
+  const [here, there] = await Promise.all([store.databaseId(), sink.databaseId()]);
+  const together = here !== null && here === there;
   return sink.open({
     target,
     columns,
     key: pipeline.target_key,
     createTarget: pipeline.create_target,
     addColumns: pipeline.add_columns,
-    load: pipeline.mode === "full" ? { kind: "replace", loadId: pipeline.id, inKeyOrder, resume } : { kind: "upsert" },
+    load: pipeline.mode === "full" ? { kind: "replace", loadId: pipeline.id, inKeyOrder } : { kind: "upsert" },
     guard: { allowEmpty: pipeline.allow_empty, maxDeletePercent: pipeline.max_delete_percent },
+    keepFor: together ? undefined : { pipelineId: pipeline.id, epoch },
   });
 }
 

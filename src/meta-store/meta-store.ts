@@ -60,6 +60,8 @@ export interface MetaStore {
 
   /** Calls back when a pipeline asks for attention. Survives lost connections; may miss calls meanwhile. */
   onWork(wake: () => void): Promise<{ close(): Promise<void> }>;
+  /** Tells whether a target is in the same database; null where it cannot be told. */
+  databaseId(): Promise<string | null>;
   /** Throws when the database cannot be reached or its schema does not fit. */
   checkReady(): Promise<void>;
   close(): Promise<void>;
@@ -137,16 +139,28 @@ export interface LeaseView {
   readonly batchSize: number;
 }
 
+export interface CaughtUpPosition {
+  readonly batchNo: number;
+  readonly position: ScanPosition | null;
+  readonly fingerprint: string | null;
+  readonly safePoint: string | null;
+}
+
 export interface BatchCommit {
   /**
    * Inside the transaction that wrote the batch: locks the lease (throws LEASE_LOST when it is gone), moves the
    * checkpoint by exactly one batch, and adds the counters to the run.
    */
   recordIn(transaction: SqlSession, progress: BatchProgress): Promise<LeaseView>;
+  /** The same in a transaction of its own, after a target elsewhere has acknowledged the batch. */
+  record(progress: BatchProgress): Promise<LeaseView>;
+  /** A target elsewhere was one batch ahead when its runner was lost: the meta-store follows it. */
+  catchUp(position: CaughtUpPosition): Promise<void>;
   /** Locks the lease without recording anything: for changes that belong to no batch. */
   fenceIn(transaction: SqlSession): Promise<void>;
   /** Inside the transaction that made a whole load visible: the load is over, the next one starts from nothing. */
   endLoadIn(transaction: SqlSession, rowsDeleted: number): Promise<void>;
+  endLoad(rowsDeleted: number): Promise<void>;
   /** An incremental load is over: the next one starts at the watermark. */
   moveWatermark(next: NextStart, fingerprint: string): Promise<void>;
   /** Says how the run works, for people. */

@@ -204,6 +204,7 @@ function roleUrls(env: z.infer<typeof schema>, adminUrl: string | undefined): Da
     reader: given.reader ?? derive("reader"),
     writer: given.writer ?? derive("writer"),
     meta: given.meta ?? derive("meta"),
-    loader: env.LOADER_DATABASE_URL ?? (adminUrl === undefined ? undefined : derive("loader")),
+    // Where reader or writer are given, they may be logins of other databases; then nobody can be both.
+    loader: env.LOADER_DATABASE_URL ?? (given.reader === given.writer && adminUrl ? derive("loader") : undefined),
   };
 }

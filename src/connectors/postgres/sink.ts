@@ -1,14 +1,15 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { type Client, connectForData } from "../../postgres/connection.ts";
+import { databaseId } from "../../postgres/database-id.ts";
 import { databaseError } from "../../postgres/errors.ts";
 import type { Sink, SinkRequest, SinkWriter } from "../sink.ts";
 import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
+import { openKeptCheckpoint } from "./kept-checkpoint.ts";
 import { compareLoad } from "./loads/compare-load.ts";
 import type { Load } from "./loads/load.ts";
 import { newTableLoad } from "./loads/new-table-load.ts";
 import { shadowLoad } from "./loads/shadow-load.ts";
 import { upsertLoad } from "./loads/upsert-load.ts";
-import { databaseId } from "./source.ts";
 import { createStage } from "./stage.ts";
 import { tableWriter } from "./table-writer.ts";
 import { readTargetTable, type TargetTable } from "./target-table.ts";
@@ -30,11 +31,13 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink {
       if (target.kind !== "postgres") throw new VitrinaError("INTERNAL", `Not a PostgreSQL target: ${target.kind}.`);
       const client = await openWriterSession(config);
       try {
+        const { keepFor } = request;
+        const kept = keepFor === undefined ? undefined : await openKeptCheckpoint(client, target.schema, keepFor);
         const table = await readTargetTable(client, target, request);
         const load = chooseLoad(table, request);
-        const resumed = request.load.kind === "replace" && request.load.resume && (await load.canResume(client));
+        const resumed = request.load.kind === "replace" && (await load.canResume(client));
         await createStage(client, table);
-        return tableWriter({ client, table, load, resumed, canPull: config.loaderUrl !== undefined });
+        return tableWriter({ client, table, load, resumed, kept, canPull: config.loaderUrl !== undefined });
       } catch (error) {
         await client.end();
         throw databaseError(error, "prepare the target");

@@ -1,7 +1,7 @@
 import { to as copyTo } from "pg-copy-streams";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
-import type { Client } from "../../postgres/connection.ts";
 import { CopyTextReader } from "../../postgres/copy-text.ts";
+import { databaseId } from "../../postgres/database-id.ts";
 import { batchOfCopyText } from "../row-batch.ts";
 import type { ReadRequest, Source, SourceReader } from "../source.ts";
 import { nextStart, requireUsableCursor, takeHorizon } from "./change-cursor.ts";
@@ -28,14 +28,6 @@ export function openPostgresSource(config: PostgresSourceConfig): Source {
     nextStart: (end) => inReadSession(config, (client) => nextStart(client, end)),
     canSeek: (request, batchSize) => inReadSession(config, (client) => canSeek(client, request, batchSize)),
   };
-}
-
-/** Some hosts do not let everybody ask; then two databases count as different, which is only slower. */
-export async function databaseId(client: Client): Promise<string | null> {
-  const { rows } = await client
-    .query<{ id: string }>("SELECT system_identifier || '/' || current_database() AS id FROM pg_control_system()")
-    .catch(() => ({ rows: [] }));
-  return rows[0]?.id ?? null;
 }
 
 async function openReader(config: PostgresSourceConfig, request: ReadRequest): Promise<SourceReader> {

@@ -8,7 +8,7 @@ import type { Client } from "../../postgres/connection.ts";
 import { databaseError } from "../../postgres/errors.ts";
 import { quoteTable } from "../../postgres/identifiers.ts";
 import { batchOfRows, type RowBatch } from "../row-batch.ts";
-import type { BatchResult, CommitBatch, KeyRange, RejectedRow, SinkWriter } from "../sink.ts";
+import type { BatchResult, CommitBatch, KeptCheckpoint, KeyRange, RejectedRow, SinkWriter } from "../sink.ts";
 import type { Load } from "./loads/load.ts";
 import { pullBatch } from "./pull-batch.ts";
 import { STAGE } from "./stage.ts";
@@ -19,6 +19,7 @@ export interface TableWriterParts {
   readonly table: TargetTable;
   readonly load: Load;
   readonly resumed: boolean;
+  readonly kept: KeptCheckpoint | undefined;
   /** The session can become the reader, so that rows of the same database need not leave it. */
   readonly canPull: boolean;
 }
@@ -31,6 +32,8 @@ export function tableWriter(parts: TableWriterParts): SinkWriter {
     key: table.key.map(({ name }) => name),
     strategy: load.name,
     resumed,
+    kept: parts.kept,
+    transaction: (work) => inTransaction(client, what, () => work(client)),
     pull: parts.canPull ? (request, limit, commit) => pullBatch(parts, request, limit, commit) : undefined,
 
     begin: (fence) =>

@@ -108,6 +108,13 @@ const RECORD = `
   SELECT lease.status, lease.batch_size, (SELECT count(*) FROM state) AS states, (SELECT count(*) FROM run) AS runs
     FROM lease`;
 
+const END_LOAD = `
+  WITH lease AS (${LEASE}), state AS (
+    UPDATE etl.etl_state s SET scan_position = NULL, fingerprint = NULL, updated_at = clock_timestamp()
+      FROM lease WHERE s.pipeline_id = lease.id
+  ), run AS (UPDATE etl.etl_runs r SET rows_deleted = r.rows_deleted + $5 FROM lease WHERE r.id = $4)
+  SELECT id FROM lease`;
+
 export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
   const lease = [claim.pipeline.id, claim.runnerId, claim.epoch];
 
@@ -122,28 +129,37 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
     return rows[0];
   }
 
+  const recordIn = async (session: SqlSession, progress: BatchProgress): Promise<LeaseView> => {
+    requireBalance(progress);
+    const row = await underLease(session, RECORD, recordValues(claim, progress));
+    if (Number(row["states"]) !== 1 || Number(row["runs"]) !== 1) throw leaseLost(claim);
+    return { status: row["status"] as PipelineStatus, batchSize: Number(row["batch_size"]) };
+  };
+  const endLoadIn = async (session: SqlSession, rowsDeleted: number): Promise<void> => {
+    await underLease(session, END_LOAD, [claim.runId, rowsDeleted]);
+  };
+
   return {
-    async recordIn(transaction, progress): Promise<LeaseView> {
-      requireBalance(progress);
-      const row = await underLease(transaction, RECORD, recordValues(claim, progress));
-      if (Number(row["states"]) !== 1 || Number(row["runs"]) !== 1) throw leaseLost(claim);
-      return { status: row["status"] as PipelineStatus, batchSize: Number(row["batch_size"]) };
+    recordIn,
+    record: (progress) => recordIn(pool, progress),
+    endLoadIn,
+    endLoad: (rowsDeleted) => endLoadIn(pool, rowsDeleted),
+
+    async catchUp({ batchNo, position, fingerprint, safePoint }) {
+      await underLease(
+        pool,
+        `WITH lease AS (${LEASE}), state AS (
+           UPDATE etl.etl_state s
+              SET batch_no = $4, scan_position = $5, fingerprint = $6, safe_point = $7, updated_at = clock_timestamp()
+             FROM lease WHERE s.pipeline_id = lease.id AND s.batch_no < $4
+         )
+         SELECT id FROM lease`,
+        [batchNo, position, fingerprint, safePoint],
+      );
     },
 
     async fenceIn(transaction) {
       await underLease(transaction, LEASE, []);
-    },
-
-    async endLoadIn(transaction, rowsDeleted) {
-      await underLease(
-        transaction,
-        `WITH lease AS (${LEASE}), state AS (
-           UPDATE etl.etl_state s SET scan_position = NULL, fingerprint = NULL, updated_at = clock_timestamp()
-             FROM lease WHERE s.pipeline_id = lease.id
-         ), run AS (UPDATE etl.etl_runs r SET rows_deleted = r.rows_deleted + $5 FROM lease WHERE r.id = $4)
-         SELECT id FROM lease`,
-        [claim.runId, rowsDeleted],
-      );
     },
 
     async moveWatermark({ watermark, candidate }, fingerprint) {
