@@ -24,6 +24,7 @@ export interface Source {
   nextStart(end: EndOfLoad): Promise<NextStart>;
   /** True when reading batch by batch, each by a statement of its own, costs about as much as reading all at once. */
   canSeek(request: ReadRequest, batchSize: number): Promise<boolean>;
+  close(): Promise<void>;
 }
 
 export interface ReadRequest {

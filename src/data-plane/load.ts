@@ -56,10 +56,10 @@ export async function openLoad(parts: ExecutorParts, claim: Claim, commit: Batch
   const { pipeline } = claim;
   const plan = parseTaskPlan(pipeline, parts.targets);
   const source = requireSource(parts, pipeline);
-  const columns = await source.describe(plan.readerQuery);
-  const transforms = await openTransforms(parts, plan, columns);
-  const opened: { close(): Promise<void> }[] = [...transforms];
+  const opened: { close(): Promise<void> }[] = [source];
   try {
+    const columns = await source.describe(plan.readerQuery);
+    const transforms = await openTransforms(parts, plan, columns, opened);
     const outputColumns = transforms.at(-1)?.columns ?? columns;
     const writer = await openWriter(parts, plan, claim, outputColumns, transforms.length === 0);
     opened.push(writer);
@@ -144,15 +144,15 @@ async function openTransforms(
   { tasks }: ExecutorParts,
   plan: TaskPlan,
   columns: readonly Column[],
+  opened: { close(): Promise<void> }[],
 ): Promise<Transform[]> {
-  const opened: Transform[] = [];
-  try {
-    for (const step of plan.transforms) opened.push(await tasks.open(step, opened.at(-1)?.columns ?? columns));
-    return opened;
-  } catch (error) {
-    await Promise.allSettled(opened.map((transform) => transform.close()));
-    throw error;
+  const transforms: Transform[] = [];
+  for (const step of plan.transforms) {
+    const transform = await tasks.open(step, transforms.at(-1)?.columns ?? columns);
+    opened.push(transform);
+    transforms.push(transform);
   }
+  return transforms;
 }
 
 async function openWriter(

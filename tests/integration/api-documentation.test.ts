@@ -49,6 +49,8 @@ describe("/openapi.json", () => {
       "post /pipelines",
       "post /pipelines/{id}/pause",
       "post /pipelines/{id}/run",
+      "post /pipelines/{id}/state/keep",
+      "post /pipelines/{id}/state/reset",
     ]);
     expect(operations.every(({ path }) => path.startsWith("/api/v1/"))).toBe(true);
     expect((await api.get("/api/v1/openapi.json")).body).toEqual(documentation);

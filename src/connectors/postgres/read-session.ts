@@ -12,9 +12,9 @@ export interface PostgresSourceConfig {
   readonly readTimeoutMs: number;
 }
 
-/** Everything about a source happens in a session that can only read, and in one snapshot. */
-export async function openReadSession(config: PostgresSourceConfig): Promise<Client> {
-  const client = await connectForData({
+/** Everything about a source happens in sessions that can only read. */
+async function connectToSource(config: PostgresSourceConfig): Promise<Client> {
+  return connectForData({
     url: config.url,
     applicationName: config.applicationName,
     settings: {
@@ -28,20 +28,46 @@ export async function openReadSession(config: PostgresSourceConfig): Promise<Cli
   }).catch((error: unknown) => {
     throw databaseError(error, "connect to the source");
   });
-  await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+}
+
+const BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+/** A session in a snapshot of its own, for reading rows. */
+export async function openReadSession(config: PostgresSourceConfig): Promise<Client> {
+  const client = await connectToSource(config);
+  await client.query(BEGIN);
   return client;
 }
 
-export async function inReadSession<T>(config: PostgresSourceConfig, work: (client: Client) => Promise<T>): Promise<T> {
-  const client = await openReadSession(config);
-  try {
-    await client.query(`SET LOCAL statement_timeout = ${config.readTimeoutMs}`);
-    return await work(client);
-  } catch (error) {
-    throw sourceError(error);
-  } finally {
-    await client.end();
-  }
+/** One connection for all questions that a run asks its source; each question has a snapshot of its own. */
+export interface QuestionSession {
+  ask<T>(question: (client: Client) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+export function questionSession(config: PostgresSourceConfig): QuestionSession {
+  let connected: Promise<Client> | undefined;
+  return {
+    async ask(question) {
+      connected ??= connectToSource(config);
+      try {
+        const client = await connected;
+        await client.query(`${BEGIN}; SET LOCAL statement_timeout = ${config.readTimeoutMs}`);
+        const answer = await question(client);
+        await client.query("COMMIT");
+        return answer;
+      } catch (error) {
+        const broken = connected;
+        connected = undefined;
+        await broken.then((client) => client.end()).catch(() => undefined);
+        throw sourceError(error);
+      }
+    },
+    async close() {
+      await connected?.then((client) => client.end()).catch(() => undefined);
+      connected = undefined;
+    },
+  };
 }
 
 /** A value the query itself cannot compute (division by zero) is the query's fault, not a row's of the target. */

@@ -1,6 +1,6 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { type Client, connectForData } from "../../postgres/connection.ts";
-import { databaseId } from "../../postgres/database-id.ts";
+import { askOnce, databaseId } from "../../postgres/database-id.ts";
 import { databaseError } from "../../postgres/errors.ts";
 import type { Sink, SinkRequest, SinkWriter } from "../sink.ts";
 import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
@@ -44,14 +44,14 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink {
       }
     },
 
-    async databaseId() {
+    databaseId: askOnce(async () => {
       const client = await openWriterSession(config);
       try {
         return await databaseId(client);
       } finally {
         await client.end();
       }
-    },
+    }),
   };
 }
 

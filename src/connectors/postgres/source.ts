@@ -8,25 +8,27 @@ import { nextStart, requireUsableCursor, takeHorizon } from "./change-cursor.ts"
 import { describeQuery } from "./describe-query.ts";
 import { readStatement } from "./query-text.ts";
 import {
-  inReadSession,
   openReadSession,
   orderColumns,
   type PostgresSourceConfig,
+  questionSession,
   sourceError,
 } from "./read-session.ts";
 import { canSeek } from "./seek-cost.ts";
 
 /** Reads by one COPY per run: the query runs once, in one snapshot, with constant memory, and rows arrive as bytes. */
 export function openPostgresSource(config: PostgresSourceConfig): Source {
+  const session = questionSession(config);
   return {
-    describe: (query) => inReadSession(config, (client) => describeQuery(client, query)),
+    describe: (query) => session.ask((client) => describeQuery(client, query)),
     open: (request) => openReader(config, request),
-    databaseId: () => inReadSession(config, databaseId),
+    databaseId: () => session.ask(databaseId),
     requireUsableCursor: (query, columns, rules) =>
-      inReadSession(config, (client) => requireUsableCursor(client, query, columns, rules)),
-    takeHorizon: (lookbackMs) => inReadSession(config, (client) => takeHorizon(client, lookbackMs)),
-    nextStart: (end) => inReadSession(config, (client) => nextStart(client, end)),
-    canSeek: (request, batchSize) => inReadSession(config, (client) => canSeek(client, request, batchSize)),
+      session.ask((client) => requireUsableCursor(client, query, columns, rules)),
+    takeHorizon: (lookbackMs) => session.ask((client) => takeHorizon(client, lookbackMs)),
+    nextStart: (end) => session.ask((client) => nextStart(client, end)),
+    canSeek: (request, batchSize) => session.ask((client) => canSeek(client, request, batchSize)),
+    close: () => session.close(),
   };
 }
 

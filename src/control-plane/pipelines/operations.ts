@@ -30,7 +30,26 @@ const stateSchema = z.object({
   updated_at: z.date().nullable().describe("Null before the first batch."),
 });
 
+const theState = answer("Where the pipeline is now.", stateSchema);
+
 export const operations = {
+  resetPipelineState: {
+    tags,
+    operationId: "resetPipelineState",
+    summary: "Forget where the pipeline is",
+    description: "The next run reads everything. The target keeps its data.",
+    params,
+    response: { 200: theState, ...problems(404, 409) },
+  },
+  keepPipelineState: {
+    tags,
+    operationId: "keepPipelineState",
+    summary: "Keep the checkpoint although the query has changed",
+    description:
+      "For a change that leaves the old position right, such as a further column. Rows before it are not read again.",
+    params,
+    response: { 200: theState, ...problems(404, 409) },
+  },
   listPipelines: {
     tags,
     operationId: "listPipelines",
@@ -57,7 +76,8 @@ export const operations = {
     tags,
     operationId: "updatePipeline",
     summary: "Change a pipeline",
-    description: "While it runs, only batch_size, description, schedule_interval and enabled may change.",
+    description:
+      "While it runs, only batch_size, description, schedule_interval, enabled, max_rejects and max_delete_percent may change.",
     params,
     body: pipelinePatchSchema,
     response: { 200: thePipeline, ...problems(400, 404, 409, 413, 415, 422) },

@@ -1,3 +1,4 @@
+import type { PipelineId } from "../../domain/pipeline.ts";
 import type { PipelineState } from "../../meta-store/meta-store.ts";
 import type { Api, ApiParts } from "../server.ts";
 import { checkConfiguration } from "./check-configuration.ts";
@@ -9,6 +10,7 @@ const AUTHOR = "api";
 export function pipelineRoutes(api: Api, parts: ApiParts): void {
   configurationRoutes(api, parts);
   requestRoutes(api, parts);
+  stateRoutes(api, parts);
   observationRoutes(api, parts);
 }
 
@@ -47,21 +49,36 @@ function requestRoutes(api: Api, { store }: ApiParts): void {
   });
 }
 
+function stateRoutes(api: Api, { store }: ApiParts): void {
+  api.get("/pipelines/:id/state", { schema: operations.getPipelineState }, async ({ params }) => {
+    const { id } = await store.getPipeline(params.id);
+    return stateAnswer(id, await store.getState(id));
+  });
+
+  api.post("/pipelines/:id/state/reset", { schema: operations.resetPipelineState }, async ({ params }) => {
+    const { id } = await store.getPipeline(params.id);
+    await store.resetState(id);
+    return stateAnswer(id, await store.getState(id));
+  });
+
+  api.post("/pipelines/:id/state/keep", { schema: operations.keepPipelineState }, async ({ params }) => {
+    const { id } = await store.getPipeline(params.id);
+    await store.keepState(id);
+    return stateAnswer(id, await store.getState(id));
+  });
+}
+
 function observationRoutes(api: Api, { store }: ApiParts): void {
   api.get("/pipelines/:id/status", { schema: operations.getPipelineStatus }, async ({ params }) => {
     const { id, name, status, enabled } = await store.getPipeline(params.id);
     const { items } = await store.listRuns(id, { limit: 1 });
     return { id, name, status, enabled, last_run: items[0] ?? null };
   });
-
-  api.get("/pipelines/:id/state", { schema: operations.getPipelineState }, async ({ params }) => {
-    const { id } = await store.getPipeline(params.id);
-    return { pipeline_id: id, ...stateAnswer(await store.getState(id)) };
-  });
 }
 
-function stateAnswer(state: PipelineState) {
+function stateAnswer(id: PipelineId, state: PipelineState) {
   return {
+    pipeline_id: id,
     last_processed_value: state.watermark.value,
     last_processed_id: state.watermark.id,
     scan_position: state.scanPosition === null ? null : [...state.scanPosition],

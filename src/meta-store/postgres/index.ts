@@ -1,5 +1,5 @@
 import { type ConnectionOptions, createPool } from "../../postgres/connection.ts";
-import { databaseId } from "../../postgres/database-id.ts";
+import { askOnce, databaseId } from "../../postgres/database-id.ts";
 import { databaseError } from "../../postgres/errors.ts";
 import type { MetaStore } from "../meta-store.ts";
 import { requireCurrentSchema } from "../migrate.ts";
@@ -54,7 +54,7 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     finishRun: (claim, outcome) => asking("finish the run", finishRun(pool, claim, outcome)),
     rescueExpired: () => asking("rescue lost pipelines", rescueExpired(pool)),
     onWork: (wake) => asking("listen for work", listenForWork(connection, wake)),
-    databaseId: () => asking("identify the meta-store", databaseId(pool)),
+    databaseId: askOnce(() => asking("identify the meta-store", databaseId(pool))),
     checkReady: () => asking("check the meta-store", requireCurrentSchema(pool)),
     close: () => pool.end(),
   };
