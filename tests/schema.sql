@@ -51,6 +51,8 @@ table etl.etl_pipelines
   max_rejects integer not null default 100
   null_cursor text not null default 'reject'::text
   lookback_seconds integer not null default 0
+  next_run_at timestamp(3) with time zone
+  schedule_error text
 table etl.etl_rejects
   id bigint not null identity
   pipeline_id uuid not null
@@ -143,6 +145,8 @@ constraint etl.etl_pipelines etl_pipelines_type_check: CHECK ((type = ANY (ARRAY
 constraint etl.etl_pipelines held_means_leased: CHECK ((((status = ANY (ARRAY['RUNNING'::text, 'PAUSE_REQUESTED'::text])) = (lease_owner IS NOT NULL)) AND ((lease_owner IS NULL) = (lease_expires_at IS NULL))))
 constraint etl.etl_pipelines id_key_needs_a_key: CHECK (((incremental_id_key IS NULL) OR (incremental_key IS NOT NULL)))
 constraint etl.etl_pipelines incremental_has_a_key: CHECK (((mode <> 'incremental'::text) OR (incremental_key IS NOT NULL)))
+constraint etl.etl_pipelines planned_means_scheduled: CHECK (((next_run_at IS NULL) OR (enabled AND (schedule_interval IS NOT NULL))))
+constraint etl.etl_pipelines planned_or_refused: CHECK (((next_run_at IS NULL) OR (schedule_error IS NULL)))
 constraint etl.etl_pipelines waiting_has_a_trigger: CHECK (((status <> 'RUN_REQUESTED'::text) OR ((run_requested_at IS NOT NULL) AND (run_trigger IS NOT NULL))))
 constraint etl.etl_rejects etl_rejects_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
 constraint etl.etl_rejects etl_rejects_pkey: PRIMARY KEY (id)
@@ -171,6 +175,7 @@ constraint etl.etl_state watermark_has_a_fingerprint: CHECK (((last_processed_va
 constraint etl.schema_migrations schema_migrations_pkey: PRIMARY KEY (version)
 
 CREATE INDEX etl_pipelines_leased ON etl.etl_pipelines USING btree (lease_expires_at) WHERE (status = ANY (ARRAY['RUNNING'::text, 'PAUSE_REQUESTED'::text]))
+CREATE INDEX etl_pipelines_scheduled ON etl.etl_pipelines USING btree (next_run_at NULLS FIRST, id) WHERE (enabled AND (schedule_interval IS NOT NULL) AND (schedule_error IS NULL))
 CREATE INDEX etl_pipelines_waiting ON etl.etl_pipelines USING btree (run_requested_at, id) WHERE (enabled AND (status = 'RUN_REQUESTED'::text))
 CREATE INDEX etl_rejects_newest ON etl.etl_rejects USING btree (pipeline_id, id DESC)
 CREATE INDEX etl_runs_newest ON etl.etl_runs USING btree (pipeline_id, started_at DESC, id DESC)
@@ -187,7 +192,9 @@ CREATE UNIQUE INDEX etl_state_pkey ON etl.etl_state USING btree (pipeline_id)
 CREATE UNIQUE INDEX schema_migrations_pkey ON etl.schema_migrations USING btree (version)
 
 CREATE TRIGGER complete_run_request BEFORE INSERT OR UPDATE OF status ON etl.etl_pipelines FOR EACH ROW WHEN ((new.status = 'RUN_REQUESTED'::text)) EXECUTE FUNCTION etl.complete_run_request()
+CREATE TRIGGER forget_plan BEFORE UPDATE OF schedule_interval, enabled ON etl.etl_pipelines FOR EACH ROW WHEN (((old.schedule_interval IS DISTINCT FROM new.schedule_interval) OR (old.enabled IS DISTINCT FROM new.enabled))) EXECUTE FUNCTION etl.forget_plan()
 CREATE TRIGGER notify_runners AFTER INSERT OR UPDATE OF status, enabled ON etl.etl_pipelines FOR EACH ROW WHEN ((new.enabled AND (new.status = ANY (ARRAY['RUN_REQUESTED'::text, 'PAUSE_REQUESTED'::text])))) EXECUTE FUNCTION etl.notify_runners()
+CREATE TRIGGER notify_runners_of_schedule AFTER INSERT OR UPDATE OF schedule_interval, enabled ON etl.etl_pipelines FOR EACH ROW WHEN ((new.enabled AND (new.schedule_interval IS NOT NULL) AND (new.next_run_at IS NULL) AND (new.schedule_error IS NULL))) EXECUTE FUNCTION etl.notify_runners()
 
 CREATE OR REPLACE FUNCTION etl.complete_run_request()
  RETURNS trigger
@@ -197,6 +204,18 @@ AS $function$
 BEGIN
   NEW.run_requested_at := coalesce(NEW.run_requested_at, clock_timestamp());
   NEW.run_trigger := coalesce(NEW.run_trigger, 'api');
+  RETURN NEW;
+END
+$function$
+
+CREATE OR REPLACE FUNCTION etl.forget_plan()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+BEGIN
+  NEW.next_run_at := NULL;
+  NEW.schedule_error := NULL;
   RETURN NEW;
 END
 $function$

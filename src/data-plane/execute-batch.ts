@@ -8,20 +8,20 @@ import type { SqlSession } from "../domain/sql-session.ts";
 import type { BatchEffort, LeaseView, Reject } from "../meta-store/meta-store.ts";
 import { faultPoint } from "../observability/fault-points.ts";
 import type { Log } from "../observability/log.ts";
-import type { ExecutionEnd, StopRequest } from "./executor.ts";
+import type { ExecutionEnd, RunControl } from "./executor.ts";
 import type { Load } from "./load.ts";
 
 /** The one batch loop. Returns why it stopped early, or nothing when everything was read. */
 export async function moveBatches(
   load: Load,
-  stopRequest: StopRequest,
+  control: RunControl,
   log: Log,
 ): Promise<Exclude<ExecutionEnd, "finished"> | undefined> {
-  const mover = openMover(load, log);
+  const mover = openMover(load, control.lostSignal, log);
   let lease: LeaseView = { status: "RUNNING", batchSize: load.pipeline.batch_size };
   try {
     for (;;) {
-      const request = lease.status === "PAUSE_REQUESTED" ? "pause" : stopRequest();
+      const request = lease.status === "PAUSE_REQUESTED" ? "pause" : control.stopRequest();
       if (request !== undefined) return request === "pause" ? "paused" : "handed_back";
       const batch = await mover.move(lease.batchSize);
       if (batch === undefined) return undefined;
@@ -46,8 +46,8 @@ interface Mover {
   close(): Promise<void>;
 }
 
-function openMover(load: Load, log: Log): Mover {
-  if (load.dataPath !== "push-down") return readAndWrite(load);
+function openMover(load: Load, lost: AbortSignal, log: Log): Mover {
+  if (load.dataPath !== "push-down") return readAndWrite(load, lost);
   const pull = pullOnServer(load);
   let fallback: Mover | undefined;
   return {
@@ -59,7 +59,7 @@ function openMover(load: Load, log: Log): Mover {
         if (!(error instanceof VitrinaError) || error.retry !== "row") throw error;
         // Single rows can only be told apart outside the server.
         log.warn({ reason: error.message }, "a row was refused: going on by stream");
-        fallback = readAndWrite(load);
+        fallback = readAndWrite(load, lost);
         return fallback.move(limit);
       }
     },
@@ -99,7 +99,7 @@ function pullOnServer(load: Load): Mover["move"] {
   };
 }
 
-function readAndWrite(load: Load): Mover {
+function readAndWrite(load: Load, lost: AbortSignal): Mover {
   const { read, progress, source } = load;
   let reader: SourceReader | undefined;
   let ahead: Promise<TimedBatch> | undefined;
@@ -116,7 +116,8 @@ function readAndWrite(load: Load): Mover {
     async move(limit) {
       if (exhausted) return undefined;
       // The batch read ahead may have been asked for with another size.
-      const { batch, readMs, limit: asked } = await (ahead ?? readNext(limit));
+      const timed = await (ahead ?? readNext(limit));
+      const { batch, limit: asked } = timed;
       ahead = undefined;
       await faultPoint("batch_read");
       exhausted = batch.count < asked;
@@ -128,7 +129,7 @@ function readAndWrite(load: Load): Mover {
         await writeTail(load);
         return undefined;
       }
-      return writeBatch(load, batch, readMs, exhausted);
+      return writeBatch(load, timed, exhausted, lost);
     },
     close: async () => reader?.close(),
   };
@@ -140,10 +141,15 @@ interface TimedBatch {
   readonly readMs: number;
 }
 
-async function writeBatch(load: Load, batch: RowBatch, readMs: number, last: boolean): Promise<MovedBatch> {
+async function writeBatch(
+  load: Load,
+  { batch, readMs }: TimedBatch,
+  last: boolean,
+  lost: AbortSignal,
+): Promise<MovedBatch> {
   const position = positionOf(load, batch.last());
   const startedAt = performance.now();
-  const transformed = await transform(load, batch);
+  const transformed = await transform(load, batch, lost);
   const transformedAt = performance.now();
   const effort = (): BatchEffort => ({
     bytes: load.dataPath === "stream" ? batch.copyText().length : 0,
@@ -162,12 +168,10 @@ async function writeBatch(load: Load, batch: RowBatch, readMs: number, last: boo
   return { lease, rows: batch.count, effort: effort() };
 }
 
-async function transform({ transforms }: Load, batch: RowBatch): Promise<RowBatch> {
+async function transform({ transforms }: Load, batch: RowBatch, lost: AbortSignal): Promise<RowBatch> {
   if (transforms.length === 0) return batch;
-  // The runner's own limits end a task that takes too long; nothing here aborts one half-way.
-  const { signal } = new AbortController();
   let rows: readonly Row[] = batch.rows();
-  for (const step of transforms) rows = await step.apply(rows, signal);
+  for (const step of transforms) rows = await step.apply(rows, lost);
   await faultPoint("batch_transformed");
   return batchOfRows(rows);
 }

@@ -14,8 +14,12 @@ export interface ExecutorParts {
   readonly store: Pick<MetaStore, "getState" | "batchCommit" | "databaseId">;
 }
 
-/** Asked between two batches; what it answers is done before the next batch is read. */
-export type StopRequest = () => "pause" | "hand_back" | undefined;
+export interface RunControl {
+  /** Asked between two batches; what it answers is done before the next batch is read. */
+  stopRequest(): "pause" | "hand_back" | undefined;
+  /** Aborts when the lease is lost: what cannot be committed need not be computed. */
+  readonly lostSignal: AbortSignal;
+}
 
 export type ExecutionEnd = "finished" | "paused" | "handed_back";
 
@@ -23,7 +27,7 @@ export type ExecutionEnd = "finished" | "paused" | "handed_back";
 export async function executePipeline(
   parts: ExecutorParts,
   claim: Claim,
-  stopRequest: StopRequest,
+  control: RunControl,
   log: Log,
 ): Promise<ExecutionEnd> {
   await faultPoint("claimed");
@@ -34,7 +38,7 @@ export async function executePipeline(
     log.info({ data_path: load.dataPath, strategy: load.writer.strategy, resumed: !load.startsAnew }, "load opened");
     if (load.startsAnew) await load.writer.begin(load.checkpointer.fenceIn);
     await faultPoint("prepared");
-    const stop = await moveBatches(load, stopRequest, log);
+    const stop = await moveBatches(load, control, log);
     if (stop !== undefined) return stop;
     await faultPoint("load_read");
     await endLoad(load, commit);

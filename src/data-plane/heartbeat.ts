@@ -1,56 +1,169 @@
+import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
+import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { LeaseTiming } from "../domain/lease.ts";
 import type { PipelineStatus } from "../domain/pipeline-status.ts";
-import type { Claim, MetaStore } from "../meta-store/meta-store.ts";
+import type { Claim, LeaseRenewal } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
+import type { FromHeartbeatThread, HeartbeatThreadData, ToHeartbeatThread } from "./heartbeat-messages.ts";
 
 /** Keeps a claim's lease alive, and knows what the last beat said. */
 export interface Heartbeat {
   /** True once the lease may be gone: nothing may be written any more. The fence in the database is the guarantee. */
   readonly lost: boolean;
   readonly status: PipelineStatus;
+  /** Aborts when the lease is lost, so that a long step can end early. */
+  readonly lostSignal: AbortSignal;
+  /** Aborts when the lease is lost or a pause is asked for: there is nothing to wait for any more. */
+  readonly interruptSignal: AbortSignal;
   stop(): void;
 }
 
-export function startHeartbeat(
-  store: Pick<MetaStore, "extendLease">,
-  claim: Claim,
-  timing: LeaseTiming,
-  log: Log,
-): Heartbeat {
-  const state = { lost: false, status: "RUNNING" as PipelineStatus };
-  let validUntil = performance.now() + timing.durationMs;
-  let beating = false;
+export interface HeartbeatsOptions {
+  readonly renewal: LeaseRenewal;
+  readonly runnerId: string;
+  readonly timing: LeaseTiming;
+  readonly log: Log;
+}
 
-  const beat = async (): Promise<void> => {
-    if (beating || state.lost) return;
-    beating = true;
-    const sentAt = performance.now();
+/**
+ * A thread must be a compiled file: Node.js 20 does not run TypeScript. From the sources, as under vitest, the thread
+ * is the one of the last build, which `npm test` makes sure is up to date.
+ */
+const THREAD = new URL(
+  import.meta.url.endsWith(".ts") ? "../../dist/data-plane/heartbeat-worker.js" : "./heartbeat-worker.js",
+  import.meta.url,
+);
+
+const CLOSE_TIMEOUT_MS = 1000;
+
+/** All heartbeats of one runner, beaten by one thread. */
+export class Heartbeats {
+  readonly #options: HeartbeatsOptions;
+  readonly #held = new Map<string, HeldClaim>();
+  #thread: Worker | undefined;
+
+  constructor(options: HeartbeatsOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when the thread runs. */
+  async start(): Promise<void> {
+    const thread = this.#startThread();
+    thread.ref();
     try {
-      const status = await store.extendLease(claim, timing.durationMs);
-      if (status === undefined) state.lost = true;
-      else {
-        state.status = status;
-        validUntil = sentAt + timing.durationMs;
-      }
+      await once(thread, "message");
     } catch (error) {
-      // One missed beat is survivable; the lease still runs until the last good one expires.
-      if (performance.now() >= validUntil) state.lost = true;
-      log.warn({ err: error }, "heartbeat failed");
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new VitrinaError("INTERNAL", `The heartbeat thread did not start: ${reason}.`, { cause: error });
     } finally {
-      beating = false;
+      thread.unref();
     }
-    if (state.lost) log.warn({}, "lease lost");
-  };
+  }
 
-  const timer = setInterval(() => void beat(), timing.heartbeatMs);
-  timer.unref();
-  return {
-    get lost() {
-      return state.lost;
-    },
-    get status() {
-      return state.status;
-    },
-    stop: () => clearInterval(timer),
-  };
+  /** `heldSince` is the `monotonicMs` from before the claim was sent: from then on the lease runs. */
+  hold(claim: Claim, heldSince: number, log: Log): Heartbeat {
+    const key = `${claim.pipeline.id} ${claim.epoch}`;
+    const held = new HeldClaim(log, () => {
+      this.#held.delete(key);
+      this.#tell({ kind: "release", key });
+    });
+    this.#held.set(key, held);
+    const validUntil = heldSince + this.#options.timing.durationMs;
+    this.#thread ??= this.#startThread();
+    this.#tell({ kind: "hold", lease: { key, pipelineId: claim.pipeline.id, epoch: claim.epoch, validUntil } });
+    return held;
+  }
+
+  async close(): Promise<void> {
+    const thread = this.#thread;
+    if (thread === undefined) return;
+    this.#thread = undefined;
+    this.#loseAll("the runner stopped");
+    thread.ref();
+    const exited = once(thread, "exit");
+    thread.postMessage({ kind: "close" } satisfies ToHeartbeatThread);
+    // The thread holds nothing that must be saved, so a slow goodbye is cut short.
+    await Promise.race([exited, delay(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
+    await thread.terminate();
+  }
+
+  #startThread(): Worker {
+    const { log, renewal, runnerId, timing } = this.#options;
+    const workerData: HeartbeatThreadData = { renewal, runnerId, timing };
+    const thread = new Worker(THREAD, { workerData, execArgv: [], name: "vitrina heartbeat" });
+    thread.unref();
+    thread.on("message", (message: FromHeartbeatThread) => this.#hear(message));
+    thread.on("error", (error) => log.error({ err: error }, "the heartbeat thread failed"));
+    thread.on("exit", () => {
+      if (this.#thread !== thread) return;
+      // Nothing renews these leases any more. The next claim starts a new thread.
+      this.#thread = undefined;
+      this.#loseAll("the heartbeat thread ended");
+    });
+    this.#thread = thread;
+    return thread;
+  }
+
+  #loseAll(reason: string): void {
+    for (const held of this.#held.values()) held.lose(reason);
+  }
+
+  #tell(message: ToHeartbeatThread): void {
+    this.#thread?.postMessage(message);
+  }
+
+  #hear(message: FromHeartbeatThread): void {
+    switch (message.kind) {
+      case "ready":
+        break;
+      case "trouble":
+        this.#options.log.warn({ reason: message.message }, "heartbeat failed; trying again");
+        break;
+      case "status":
+        this.#held.get(message.key)?.changeStatus(message.status);
+        break;
+      case "lost":
+        this.#held.get(message.key)?.lose(message.reason);
+        break;
+    }
+  }
+}
+
+class HeldClaim implements Heartbeat {
+  readonly #log: Log;
+  readonly #lost = new AbortController();
+  readonly #interrupt = new AbortController();
+  readonly stop: () => void;
+  status: PipelineStatus = "RUNNING";
+
+  constructor(log: Log, release: () => void) {
+    this.#log = log;
+    this.stop = release;
+  }
+
+  get lost(): boolean {
+    return this.#lost.signal.aborted;
+  }
+
+  get lostSignal(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  get interruptSignal(): AbortSignal {
+    return this.#interrupt.signal;
+  }
+
+  changeStatus(status: PipelineStatus): void {
+    this.status = status;
+    if (status === "PAUSE_REQUESTED") this.#interrupt.abort();
+  }
+
+  lose(reason: string): void {
+    if (this.lost) return;
+    this.#log.warn({ reason }, "lease lost");
+    this.#lost.abort();
+    this.#interrupt.abort();
+  }
 }

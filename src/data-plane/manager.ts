@@ -1,5 +1,7 @@
 import type { Claim, MetaStore } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
+import { monotonicMs } from "./heartbeat-messages.ts";
+import { runSchedules } from "./scheduler.ts";
 
 export interface ManagerParts {
   readonly store: MetaStore;
@@ -7,11 +9,14 @@ export interface ManagerParts {
   readonly leaseMs: number;
   /** How many pipelines run at once in this process. */
   readonly concurrency: number;
+  /** Once it aborts, nothing more is claimed. */
+  readonly stopSignal: AbortSignal;
   readonly log: Log;
-  dispatch(claim: Claim): Promise<void>;
+  /** `heldSince` is the `monotonicMs` from before the claim was sent. */
+  dispatch(claim: Claim, heldSince: number): Promise<void>;
 }
 
-/** One tick: take lost pipelines back, then fill the free slots with waiting pipelines. */
+/** One tick: take lost pipelines back, request those that are due, then fill the free slots with waiting pipelines. */
 export class PipelineManager {
   readonly #parts: ManagerParts;
   readonly #running = new Set<Promise<void>>();
@@ -20,15 +25,24 @@ export class PipelineManager {
     this.#parts = parts;
   }
 
-  async tick(onSlotFree: () => void): Promise<void> {
-    const { store, runnerId, leaseMs, concurrency, log, dispatch } = this.#parts;
+  /** Returns in how many milliseconds the next pipeline is due. */
+  async tick(onSlotFree: () => void): Promise<number> {
+    const { store, log } = this.#parts;
     for (const { id, name, status, runId } of await store.rescueExpired()) {
       log.warn({ pipeline: name, pipeline_id: id, run_id: runId, status }, "pipeline rescued from a lost runner");
     }
-    while (this.#running.size < concurrency) {
+    const nextDueMs = await runSchedules(store, log);
+    await this.#fillSlots(onSlotFree);
+    return nextDueMs;
+  }
+
+  async #fillSlots(onSlotFree: () => void): Promise<void> {
+    const { store, runnerId, leaseMs, concurrency, stopSignal, dispatch } = this.#parts;
+    while (this.#running.size < concurrency && !stopSignal.aborted) {
+      const heldSince = monotonicMs();
       const claim = await store.claimNext(runnerId, leaseMs);
       if (claim === undefined) return;
-      const run = dispatch(claim).finally(() => {
+      const run = dispatch(claim, heldSince).finally(() => {
         this.#running.delete(run);
         onSlotFree();
       });

@@ -2,9 +2,11 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { leaseTiming } from "../domain/lease.ts";
+import { DEFAULT_RETRY_POLICY, type RetryPolicy } from "../domain/retry-policy.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
 import { type DispatcherParts, dispatch } from "./dispatcher.ts";
+import { Heartbeats } from "./heartbeat.ts";
 import { PipelineManager } from "./manager.ts";
 
 export interface RunnerOptions extends Pick<DispatcherParts, "connectors" | "targets" | "tasks"> {
@@ -15,9 +17,11 @@ export interface RunnerOptions extends Pick<DispatcherParts, "connectors" | "tar
   readonly pollMs: number;
   readonly leaseMs: number;
   readonly stopTimeoutMs: number;
+  readonly retry?: RetryPolicy;
 }
 
-const RECONNECT_MS = 1000;
+const FIRST_RECONNECT_MS = 1000;
+const LAST_RECONNECT_MS = 30_000;
 
 /**
  * The data-plane: claims waiting pipelines and runs them. It knows nothing of HTTP; requests reach it through the
@@ -26,8 +30,9 @@ const RECONNECT_MS = 1000;
 export class Runner {
   readonly id = randomUUID();
   readonly #options: RunnerOptions;
+  readonly #heartbeats: Heartbeats;
   readonly #manager: PipelineManager;
-  #stopping = false;
+  readonly #stop = new AbortController();
   #wake: () => void = () => undefined;
   #woken = false;
   #loop: Promise<void> = Promise.resolve();
@@ -35,15 +40,19 @@ export class Runner {
 
   constructor(options: RunnerOptions) {
     this.#options = options;
-    const { store, connectors, targets, tasks, leaseMs, concurrency, log } = options;
-    const parts = { store, connectors, targets, tasks, timing: leaseTiming(leaseMs) };
+    const { store, leaseMs, concurrency, log, retry = DEFAULT_RETRY_POLICY } = options;
+    const { signal: stopSignal } = this.#stop;
+    const timing = leaseTiming(leaseMs);
+    this.#heartbeats = new Heartbeats({ renewal: store.leaseRenewal(), runnerId: this.id, timing, log });
+    const parts: DispatcherParts = { ...options, timing, retry, heartbeats: this.#heartbeats, stopSignal };
     this.#manager = new PipelineManager({
       store,
       runnerId: this.id,
       leaseMs,
       concurrency,
+      stopSignal,
       log,
-      dispatch: (claim) => dispatch(parts, claim, () => this.#stopping, withRun(log, claim)),
+      dispatch: (claim, heldSince) => dispatch(parts, claim, heldSince),
     });
   }
 
@@ -51,14 +60,21 @@ export class Runner {
     const { store, log, version, concurrency } = this.#options;
     await store.checkReady();
     await store.registerRunner({ id: this.id, hostname: hostname(), pid: process.pid, version });
-    this.#subscription = await store.onWork(() => this.wake());
+    try {
+      await this.#heartbeats.start();
+      this.#subscription = await store.onWork(() => this.wake());
+    } catch (error) {
+      await this.#heartbeats.close();
+      throw error;
+    }
     this.#loop = this.#run();
     log.info({ runner_id: this.id, concurrency }, "runner started");
   }
 
-  /** One look at the meta-store: rescue, claim, dispatch. */
-  async tick(): Promise<void> {
-    await this.#manager.tick(() => this.wake());
+  /** One look at the meta-store: rescue, schedule, claim, dispatch. Returns how long to sleep at most. */
+  async tick(): Promise<number> {
+    const nextDueMs = await this.#manager.tick(() => this.wake());
+    return Math.min(nextDueMs, this.#options.pollMs);
   }
 
   wake(): void {
@@ -68,8 +84,8 @@ export class Runner {
 
   /** Lets the batches under way end, gives the pipelines back, and resolves. */
   async stop(): Promise<void> {
-    if (this.#stopping) return this.#loop;
-    this.#stopping = true;
+    if (this.#stop.signal.aborted) return this.#loop;
+    this.#stop.abort();
     this.wake();
     const { store, log, stopTimeoutMs } = this.#options;
     await this.#loop;
@@ -82,28 +98,32 @@ export class Runner {
     timeout.abort();
     if (!drained)
       log.warn({ running: this.#manager.runningCount }, "stopped before every batch ended; recovery continues them");
+    await this.#heartbeats.close();
     await store.markRunnerStopped(this.id).catch((error: unknown) => log.warn({ err: error }, "could not sign off"));
     log.info({ runner_id: this.id }, "runner stopped");
   }
 
   async #run(): Promise<void> {
-    const { store, log, pollMs } = this.#options;
-    while (!this.#stopping) {
+    const { store, log } = this.#options;
+    let failures = 0;
+    while (!this.#stop.signal.aborted) {
       this.#woken = false;
-      let pauseMs = pollMs;
       try {
         await store.markRunnerSeen(this.id);
-        await this.tick();
+        const pauseMs = await this.tick();
+        failures = 0;
+        await this.#sleep(pauseMs);
       } catch (error) {
-        log.error({ err: error }, "the meta-store did not answer; trying again");
-        pauseMs = RECONNECT_MS;
+        const pauseMs = Math.min(FIRST_RECONNECT_MS * 2 ** failures, LAST_RECONNECT_MS);
+        failures += 1;
+        log.error({ err: error, wait_ms: pauseMs }, "the meta-store did not answer; trying again");
+        await this.#sleep(pauseMs);
       }
-      await this.#sleep(pauseMs);
     }
   }
 
   async #sleep(ms: number): Promise<void> {
-    if (this.#woken || this.#stopping) return;
+    if (this.#woken || this.#stop.signal.aborted) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms);
       this.#wake = () => {
@@ -112,15 +132,4 @@ export class Runner {
       };
     });
   }
-}
-
-/** Every line of a run carries the ids that a person searches for. */
-function withRun(log: Log, { pipeline, runId }: { pipeline: { id: string; name: string }; runId: string }): Log {
-  const ids = { pipeline: pipeline.name, pipeline_id: pipeline.id, run_id: runId };
-  return {
-    debug: (fields, message) => log.debug({ ...ids, ...fields }, message),
-    info: (fields, message) => log.info({ ...ids, ...fields }, message),
-    warn: (fields, message) => log.warn({ ...ids, ...fields }, message),
-    error: (fields, message) => log.error({ ...ids, ...fields }, message),
-  };
 }

@@ -134,6 +134,7 @@ export type PipelinePatch = z.infer<typeof pipelinePatchSchema>;
 export const pipelineSchema = pipelineConfigSchema.extend({
   id: z.guid(),
   status: z.enum(PIPELINE_STATUSES),
+  next_run_at: z.date().nullable().describe("When the schedule fires next; null without one, or while it is planned."),
   config_version: z.int(),
   created_at: z.date(),
   updated_at: z.date(),

@@ -4,16 +4,19 @@ import { leaseTiming } from "../domain/lease.ts";
 import { enableFaults } from "../observability/fault-points.ts";
 import type { Log } from "../observability/log.ts";
 import type { DatabaseUrls, Settings } from "../settings/settings.ts";
+import { openTaskHost } from "../tasks/open-task-host.ts";
+import type { TaskHost } from "../tasks/task.ts";
 import type { RunningPart } from "./api.ts";
 import { openStore } from "./database.ts";
 import { VERSION } from "./version.ts";
 
 export async function startRunner(settings: Settings, urls: DatabaseUrls, log: Log): Promise<RunningPart> {
   if (settings.faults !== undefined) enableFaults(settings.faults);
-  const { concurrency, pollMs, leaseMs, readTimeoutMs, stopTimeoutMs } = settings.runner;
+  const { concurrency, pollMs, leaseMs, readTimeoutMs, stopTimeoutMs, retry } = settings.runner;
   const store = openStore(urls, "runner", concurrency + 2);
   const timing = leaseTiming(leaseMs);
   const sourceUrls = new Map([["main", urls.reader], ...settings.sourceUrls]);
+  const tasks = openTasks(settings, log);
   const runner = new Runner({
     store,
     log,
@@ -23,14 +26,8 @@ export async function startRunner(settings: Settings, urls: DatabaseUrls, log: L
     leaseMs,
     stopTimeoutMs,
     targets: settings.targets,
-    tasks: {
-      load: async () => undefined,
-      list: () => [],
-      close: async () => undefined,
-      open: async () => {
-        throw new Error("tasks");
-      },
-    },
+    tasks,
+    retry,
     connectors: openConnectors({
       sources: new Map(
         [...sourceUrls].map(([name, url]) => [name, { url, applicationName: "vitrina runner read", readTimeoutMs }]),
@@ -46,13 +43,20 @@ export async function startRunner(settings: Settings, urls: DatabaseUrls, log: L
   });
   const stop = async (): Promise<void> => {
     await runner.stop();
+    await tasks.close();
     await store.close();
   };
   try {
+    await tasks.load();
     await runner.start();
     return { stop };
   } catch (error) {
+    await tasks.close();
     await store.close();
     throw error;
   }
+}
+
+function openTasks({ tasks }: Settings, log: Log): TaskHost {
+  return openTaskHost({ ...tasks, log });
 }

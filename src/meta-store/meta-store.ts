@@ -5,6 +5,7 @@ import type { PipelineStatus } from "../domain/pipeline-status.ts";
 import type { BatchCounters, Run, RunTrigger } from "../domain/run.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
 import type { Candidate, NextStart, Watermark } from "../domain/watermark.ts";
+import type { ConnectionOptions } from "../postgres/connection.ts";
 
 /**
  * The meta-store: pipelines, their state and their runs. The API and the runners meet only here.
@@ -49,14 +50,26 @@ export interface MetaStore {
 
   /** Takes the longest waiting pipeline for this runner and opens its run, or returns `undefined`. */
   claimNext(runnerId: string, leaseMs: number): Promise<Claim | undefined>;
-  /** Extends the lease and brings the status back; `undefined` means the lease is lost: stop writing. */
+  /**
+   * Extends the lease, unless somebody has its row locked, and brings the status back. `undefined` means the lease is
+   * lost: stop writing.
+   */
   extendLease(claim: Claim, leaseMs: number): Promise<PipelineStatus | undefined>;
+  /** What another thread needs to do the same for many claims at once. */
+  leaseRenewal(): LeaseRenewal;
   /** What a run must commit together with each batch. */
   batchCommit(claim: Claim): BatchCommit;
   /** Ends the run and gives the pipeline up. Returns the pipeline's status afterwards. */
   finishRun(claim: Claim, outcome: RunOutcome): Promise<PipelineStatus>;
+  /** Ends the run as failed and opens the next attempt under the same lease, at the checkpoint as it is now. */
+  startNextAttempt(claim: Claim, failure: RunFailure): Promise<Claim>;
   /** Takes pipelines back whose lease ran out. */
   rescueExpired(): Promise<RescuedPipeline[]>;
+
+  /** The schedules that come first: those without a plan, then by due time; and the time by the server's clock. */
+  upcomingSchedules(limit: number): Promise<UpcomingSchedules>;
+  /** Moves the schedule on from where it was read. When it was due and the pipeline is idle, its run is requested. */
+  advanceSchedule(pipeline: ScheduledPipeline, plan: SchedulePlan): Promise<ScheduleOutcome>;
 
   /** Calls back when a pipeline asks for attention. Survives lost connections; may miss calls meanwhile. */
   onWork(wake: () => void): Promise<{ close(): Promise<void> }>;
@@ -100,9 +113,22 @@ export interface Claim {
   readonly pipeline: Pipeline;
   readonly runId: RunId;
   readonly trigger: RunTrigger;
+  /** Counted from 1. */
+  readonly attempt: number;
   readonly runnerId: string;
   readonly epoch: number;
   readonly checkpoint: Checkpoint;
+}
+
+/** Plain data, because threads share no objects. */
+export interface LeaseRenewal {
+  readonly connection: ConnectionOptions;
+  /**
+   * Takes the pipelines' ids, their epochs, the owner and the milliseconds of the lease. Returns `id`, `epoch` and
+   * `status` of each lease that is still held, and whether it was `renewed`: a row that somebody has locked is passed
+   * over. A lease that is not returned is lost.
+   */
+  readonly statement: string;
 }
 
 export interface BatchProgress {
@@ -172,7 +198,12 @@ export type RunOutcome =
   | { readonly kind: "paused" }
   /** The runner stops; another one continues. */
   | { readonly kind: "handed_back" }
-  | { readonly kind: "failed"; readonly code: ErrorCode; readonly error: string };
+  | ({ readonly kind: "failed" } & RunFailure);
+
+export interface RunFailure {
+  readonly code: ErrorCode;
+  readonly error: string;
+}
 
 export interface RescuedPipeline {
   readonly id: PipelineId;
@@ -180,3 +211,29 @@ export interface RescuedPipeline {
   readonly runId: RunId | null;
   readonly status: PipelineStatus;
 }
+
+export interface UpcomingSchedules {
+  readonly now: Date;
+  readonly schedules: readonly ScheduledPipeline[];
+}
+
+/** A schedule as it was read; it is moved on only if it still stands like this. */
+export interface ScheduledPipeline {
+  readonly id: PipelineId;
+  readonly name: string;
+  readonly schedule: string;
+  /** `null`: not planned yet. */
+  readonly nextRunAt: Date | null;
+}
+
+export type SchedulePlan =
+  | { readonly kind: "next"; readonly nextRunAt: Date }
+  /** It cannot be planned, and is left alone until it is changed. */
+  | { readonly kind: "refused"; readonly error: string };
+
+/**
+ * - `fired`: its run was requested.
+ * - `moved`: only its next due time was set.
+ * - `taken`: it no longer stands as it was read, or somebody holds its row this moment.
+ */
+export type ScheduleOutcome = "fired" | "moved" | "taken";

@@ -52,6 +52,12 @@ const schema = z.object({
   RUNNER_POLL_SECONDS: wholeNumber(1, 3600).default(5),
   LEASE_SECONDS: wholeNumber(3, 3600).default(30),
   READ_TIMEOUT_SECONDS: wholeNumber(1, 86_400).default(600),
+  RETRY_ATTEMPTS: wholeNumber(1, 20).default(3),
+  RETRY_BACKOFF_SECONDS: z
+    .string()
+    .regex(/^\d+(,\d+)*$/, "is not a list of whole seconds, such as 1,2,4")
+    .transform((text) => text.split(",").map((seconds) => Number(seconds) * 1000))
+    .default([1000, 2000, 4000]),
   STOP_TIMEOUT_SECONDS: wholeNumber(1, 3600).default(20),
   TASKS_DIR: z.string().optional(),
   PYTHON: z.string().default("python3"),
@@ -62,6 +68,9 @@ const schema = z.object({
     .enum(["debug", "info", "warn", "error", "silent"], "is not debug, info, warn, error or silent")
     .default("info"),
 });
+
+/** Python and the libraries of its tasks may take a while to import. */
+const TASK_START_TIMEOUT_MS = 60_000;
 
 function isLoopback(host: string): boolean {
   if (host === "localhost") return true;
@@ -90,12 +99,16 @@ export interface Settings {
     readonly leaseMs: number;
     readonly readTimeoutMs: number;
     readonly stopTimeoutMs: number;
+    readonly retry: { readonly maxAttempts: number; readonly backoffMs: readonly number[] };
   };
   readonly tasks: {
     readonly folder: string | undefined;
     readonly python: string;
-    readonly timeoutMs: number;
-    readonly memoryMb: number;
+    readonly batchTimeoutMs: number;
+    readonly startTimeoutMs: number;
+    readonly memoryLimitMib: number;
+    /** The worker takes from it only what is harmless. */
+    readonly environment: Environment;
   };
   /** For tests: makes faults happen at named points of the runner. */
   readonly faults: string | undefined;
@@ -147,12 +160,15 @@ export function parseSettings(environment: Environment, folder: string): Setting
       leaseMs: env.LEASE_SECONDS * 1000,
       readTimeoutMs: env.READ_TIMEOUT_SECONDS * 1000,
       stopTimeoutMs: env.STOP_TIMEOUT_SECONDS * 1000,
+      retry: { maxAttempts: env.RETRY_ATTEMPTS, backoffMs: env.RETRY_BACKOFF_SECONDS },
     },
     tasks: {
       folder: env.TASKS_DIR === undefined ? undefined : resolve(folder, env.TASKS_DIR),
       python: env.PYTHON,
-      timeoutMs: env.TASK_TIMEOUT_SECONDS * 1000,
-      memoryMb: env.TASK_MEMORY_MB,
+      batchTimeoutMs: env.TASK_TIMEOUT_SECONDS * 1000,
+      startTimeoutMs: TASK_START_TIMEOUT_MS,
+      memoryLimitMib: env.TASK_MEMORY_MB,
+      environment,
     },
     faults: env.VITRINA_FAULT,
     logLevel: env.LOG_LEVEL,

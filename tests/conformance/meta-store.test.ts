@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
 import { newPipelineSchema, type Pipeline, type PipelineId } from "../../src/domain/pipeline.ts";
-import type { Claim, MetaStore } from "../../src/meta-store/meta-store.ts";
+import type { Claim, MetaStore, ScheduledPipeline } from "../../src/meta-store/meta-store.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { holdLock } from "../support/hold-lock.ts";
 import { until } from "../support/until.ts";
 
 const LEASE_MS = 30_000;
@@ -306,6 +307,268 @@ describe("claims", () => {
   });
 });
 
+describe("a lease renewed by another thread", () => {
+  const renew = async (claims: Claim[], owner: string) => {
+    const { statement } = store.leaseRenewal();
+    const values = [claims.map(({ pipeline }) => pipeline.id), claims.map(({ epoch }) => epoch), owner, LEASE_MS];
+    return (await database.query(statement, values)) as { id: string; status: string; renewed: boolean }[];
+  };
+
+  it("renews all leases of an owner at once, and returns none that is lost", async () => {
+    const owner = randomUUID();
+    const [first, second, taken] = [await claimed({}, owner), await claimed({}, owner), await claimed({}, owner)];
+    const foreign = await claimed();
+    await store.requestPause(second.pipeline.id);
+    await expireLease(first.pipeline.id);
+    const answers = await renew([first, second, { ...taken, epoch: taken.epoch - 1 }, foreign], owner);
+    expect(new Map(answers.map(({ id, status, renewed }) => [id, { status, renewed }]))).toEqual(
+      new Map([
+        [first.pipeline.id, { status: "RUNNING", renewed: true }],
+        [second.pipeline.id, { status: "PAUSE_REQUESTED", renewed: true }],
+      ]),
+    );
+    expect(await store.rescueExpired()).toEqual([]);
+  });
+
+  it("passes over a row that somebody holds, so that the other leases do not wait for it", async () => {
+    const owner = randomUUID();
+    const [locked, free] = [await claimed({}, owner), await claimed({}, owner)];
+    const unlock = await holdLock(database.url, "SELECT FROM etl.etl_pipelines WHERE id = $1 FOR UPDATE", [
+      locked.pipeline.id,
+    ]);
+    const answers = await renew([locked, free], owner);
+    await unlock();
+    expect(new Map(answers.map(({ id, renewed }) => [id, renewed]))).toEqual(
+      new Map([
+        [locked.pipeline.id, false],
+        [free.pipeline.id, true],
+      ]),
+    );
+  });
+});
+
+describe("the next attempt", () => {
+  const failure = { code: "DATABASE_BUSY", error: "It took too long." } as const;
+
+  it("R6.1 ends the run as failed and opens another one under the same lease", async () => {
+    const claim = await claimed();
+    const next = await store.startNextAttempt(claim, failure);
+    expect(next).toMatchObject({
+      attempt: 2,
+      trigger: claim.trigger,
+      epoch: claim.epoch,
+      runnerId: claim.runnerId,
+      pipeline: { id: claim.pipeline.id, status: "RUNNING" },
+    });
+    expect(next.runId).not.toBe(claim.runId);
+    expect(await store.getRun(claim.pipeline.id, claim.runId)).toMatchObject({
+      status: "FAILED",
+      error_code: "DATABASE_BUSY",
+      error: "It took too long.",
+    });
+    expect(await store.getRun(claim.pipeline.id, next.runId)).toMatchObject({
+      status: "RUNNING",
+      attempt: 2,
+      trigger: "api",
+      rows_read: 0,
+    });
+    expect((await store.startNextAttempt(next, failure)).attempt).toBe(3);
+  });
+
+  it("R4.4 goes on at the checkpoint as it is now, with the configuration as it is now", async () => {
+    const claim = await claimed();
+    await commitBatch(claim, progress(0, ["k"]));
+    await store.updatePipeline(claim.pipeline.id, { batch_size: 5 }, "t");
+    const next = await store.startNextAttempt(claim, failure);
+    expect(next.checkpoint).toEqual({ scanPosition: ["k"], batchNo: 1, fingerprint: "f" });
+    expect(next.pipeline).toMatchObject({ batch_size: 5, config_version: 2 });
+    await commitBatch(next, progress(1, ["l"]));
+    expect(await store.getRun(claim.pipeline.id, next.runId)).toMatchObject({ batches: 1, config_version: 2 });
+    await expect(commitBatch(claim, progress(1))).rejects.toMatchObject({ code: "LEASE_LOST" });
+  });
+
+  it("keeps a pause that was asked for meanwhile", async () => {
+    const claim = await claimed();
+    await store.requestPause(claim.pipeline.id);
+    const next = await store.startNextAttempt(claim, failure);
+    expect(next.pipeline.status).toBe("PAUSE_REQUESTED");
+    expect(await store.finishRun(next, { kind: "paused" })).toBe("PAUSED");
+  });
+
+  it("R4.7 is refused to a runner whose lease was taken, and changes nothing", async () => {
+    const claim = await claimed();
+    await expireLease(claim.pipeline.id);
+    await store.rescueExpired();
+    const other = (await store.claimNext(randomUUID(), LEASE_MS)) as Claim;
+    await expect(store.startNextAttempt(claim, failure)).rejects.toMatchObject({ code: "LEASE_LOST" });
+    expect(await store.getRun(claim.pipeline.id, other.runId)).toMatchObject({ status: "RUNNING" });
+    expect((await store.listRuns(claim.pipeline.id, { limit: 10 })).items).toHaveLength(2);
+  });
+
+  it("cannot be started twice from the same run", async () => {
+    const claim = await claimed();
+    const next = await store.startNextAttempt(claim, failure);
+    await expect(store.startNextAttempt(claim, failure)).rejects.toMatchObject({ code: "LEASE_LOST" });
+    expect(await store.finishRun(next, { kind: "succeeded" })).toBe("IDLE");
+  });
+});
+
+describe("schedules", () => {
+  const later = (pipeline: { id: PipelineId }, interval: string): Promise<unknown> =>
+    database.query("UPDATE etl.etl_pipelines SET next_run_at = clock_timestamp() + $2::interval WHERE id = $1", [
+      pipeline.id,
+      interval,
+    ]);
+
+  /** Created, planned, and due a moment ago. */
+  async function due(more: object = {}): Promise<ScheduledPipeline> {
+    const made = await create({ schedule_interval: "15m", ...more });
+    await later(made, "-1 second");
+    return scheduleOf(made.id);
+  }
+
+  async function scheduleOf(id: PipelineId): Promise<ScheduledPipeline> {
+    const { schedules } = await store.upcomingSchedules(1000);
+    const found = schedules.find((schedule) => schedule.id === id);
+    if (found === undefined) throw new Error("the pipeline has no schedule");
+    return found;
+  }
+
+  const muchLater = { kind: "next", nextRunAt: new Date("2100-01-01T00:00:00.123Z") } as const;
+
+  it("R4.8 come by due time, first those without a plan, with the server's clock", async () => {
+    const [third, second, first] = [
+      await create({ name: "c", schedule_interval: "1h" }),
+      await create({ name: "b", schedule_interval: "@daily" }),
+      await create({ name: "a", schedule_interval: "0 3 * * * Asia/Tokyo" }),
+    ];
+    await create({ schedule_interval: null });
+    await create({ schedule_interval: "1h", enabled: false });
+    await later(second, "1 minute");
+    await later(third, "2 minutes");
+    const { now, schedules } = await store.upcomingSchedules(10);
+    expect(schedules).toMatchObject([
+      { id: first.id, name: "a", schedule: "0 3 * * * Asia/Tokyo", nextRunAt: null },
+      { id: second.id, name: "b", schedule: "@daily", nextRunAt: expect.any(Date) },
+      { id: third.id, name: "c", schedule: "1h", nextRunAt: expect.any(Date) },
+    ]);
+    const [clock] = await database.query("SELECT clock_timestamp() - $1::timestamptz < interval '1 minute' AS near", [
+      now,
+    ]);
+    expect(clock).toEqual({ near: true });
+    expect((await store.upcomingSchedules(1)).schedules).toHaveLength(1);
+  });
+
+  it("say what time it is even when there are none", async () => {
+    expect(await store.upcomingSchedules(10)).toEqual({ now: expect.any(Date), schedules: [] });
+  });
+
+  it("R4.8 a due one requests its run and moves on", async () => {
+    const schedule = await due();
+    expect(await store.advanceSchedule(schedule, muchLater)).toBe("fired");
+    expect(await store.getPipeline(schedule.id)).toMatchObject({
+      status: "RUN_REQUESTED",
+      next_run_at: muchLater.nextRunAt,
+    });
+    expect(await store.claimNext(randomUUID(), LEASE_MS)).toMatchObject({ trigger: "schedule" });
+  });
+
+  it("R4.8 one tick fires once, whoever asks", async () => {
+    const { id } = await create({ schedule_interval: "1s" });
+    for (let round = 0; round < 50; round++) {
+      await database.query("UPDATE etl.etl_pipelines SET status = 'IDLE', next_run_at = clock_timestamp()");
+      const schedule = await scheduleOf(id);
+      const outcomes = await Promise.all(Array.from({ length: 8 }, () => store.advanceSchedule(schedule, muchLater)));
+      expect(outcomes.filter((outcome) => outcome !== "taken")).toEqual(["fired"]);
+    }
+  });
+
+  it("R4.8 planning a new one fires nothing", async () => {
+    const { id } = await create({ schedule_interval: "15m" });
+    const schedule = await scheduleOf(id);
+    expect(await store.advanceSchedule(schedule, muchLater)).toBe("moved");
+    expect(await store.advanceSchedule(schedule, muchLater)).toBe("taken");
+    expect(await store.getPipeline(id)).toMatchObject({ status: "IDLE", next_run_at: muchLater.nextRunAt });
+  });
+
+  it.each(["RUN_REQUESTED", "PAUSED", "FAILED"])("R4.8 one that is %s is only moved on", async (status) => {
+    const schedule = await due();
+    await database.query("UPDATE etl.etl_pipelines SET status = $1", [status]);
+    expect(await store.advanceSchedule(schedule, muchLater)).toBe("moved");
+    expect(await store.getPipeline(schedule.id)).toMatchObject({ status, next_run_at: muchLater.nextRunAt });
+  });
+
+  it.each(["RUNNING", "PAUSE_REQUESTED"])(
+    "R4.8 one that is %s is only moved on, and its lease stays",
+    async (status) => {
+      const claim = await claimed({ schedule_interval: "15m" });
+      if (status === "PAUSE_REQUESTED") await store.requestPause(claim.pipeline.id);
+      await later(claim.pipeline, "-1 second");
+      expect(await store.advanceSchedule(await scheduleOf(claim.pipeline.id), muchLater)).toBe("moved");
+      expect(await store.extendLease(claim, LEASE_MS)).toBe(status);
+    },
+  );
+
+  it("R4.8 a changed schedule, or one switched off and on, is planned anew; other changes leave the plan", async () => {
+    const { id } = await due();
+    const unplanned = { next_run_at: null };
+    expect(await store.updatePipeline(id, { description: "d" }, "t")).toMatchObject({ next_run_at: expect.any(Date) });
+    expect(await store.updatePipeline(id, { schedule_interval: "1h" }, "t")).toMatchObject(unplanned);
+    await later({ id }, "1 hour");
+    expect(await store.updatePipeline(id, { enabled: false }, "t")).toMatchObject(unplanned);
+    expect((await store.upcomingSchedules(10)).schedules).toEqual([]);
+    expect(await store.updatePipeline(id, { enabled: true }, "t")).toMatchObject(unplanned);
+    await later({ id }, "1 hour");
+    await database.query("UPDATE etl.etl_pipelines SET schedule_interval = NULL");
+    expect(await store.getPipeline(id)).toMatchObject(unplanned);
+  });
+
+  it("a plan made for the schedule before the change is refused", async () => {
+    const { id } = await create({ schedule_interval: "15m" });
+    const before = await scheduleOf(id);
+    await store.updatePipeline(id, { schedule_interval: "1h" }, "t");
+    expect(await store.advanceSchedule(before, muchLater)).toBe("taken");
+  });
+
+  it("one that cannot be read is left alone until it is changed", async () => {
+    const { id } = await create({ schedule_interval: "nonsense" });
+    expect(await store.advanceSchedule(await scheduleOf(id), { kind: "refused", error: "It is nonsense." })).toBe(
+      "moved",
+    );
+    expect((await store.upcomingSchedules(10)).schedules).toEqual([]);
+    await store.updatePipeline(id, { schedule_interval: "1h" }, "t");
+    expect(await scheduleOf(id)).toMatchObject({ schedule: "1h", nextRunAt: null });
+  });
+
+  it("does not wait for a row that somebody holds", async () => {
+    const schedule = await due();
+    const unlock = await holdLock(database.url, "SELECT FROM etl.etl_pipelines FOR UPDATE");
+    expect(await store.advanceSchedule(schedule, muchLater)).toBe("taken");
+    await unlock();
+    expect(await store.advanceSchedule(schedule, muchLater)).toBe("fired");
+  });
+
+  it("wakes a listener when a schedule is made, changed or switched on", async () => {
+    let woken = 0;
+    const subscription = await store.onWork(() => {
+      woken += 1;
+    });
+    const wakes = async (change: () => Promise<unknown>): Promise<void> => {
+      const before = woken;
+      await change();
+      await until("the listener is woken", () => woken > before);
+    };
+    let id = "" as PipelineId;
+    await wakes(async () => {
+      ({ id } = await create({ schedule_interval: "1h" }));
+    });
+    await wakes(() => store.updatePipeline(id, { schedule_interval: "2h" }, "t"));
+    await store.updatePipeline(id, { enabled: false }, "t");
+    await wakes(() => store.updatePipeline(id, { enabled: true }, "t"));
+    await subscription.close();
+  });
+});
+
 describe("checkpoints", () => {
   it("R4.4 moves by exactly one batch and adds the counters", async () => {
     const claim = await claimed();
@@ -419,6 +682,7 @@ describe("the database itself", () => {
     await expect(change("mode = 'incremental'")).rejects.toThrow("incremental_has_a_key");
     await expect(change("status = 'SOMETHING'")).rejects.toThrow("status_check");
     await expect(change("batch_size = 0")).rejects.toThrow("batch_size_check");
+    await expect(change("next_run_at = now()")).rejects.toThrow("planned_means_scheduled");
     const claim = await claimed();
     const spoil = (assignment: string): Promise<unknown> =>
       database.query(`UPDATE etl.etl_runs SET ${assignment} WHERE id = $1`, [claim.runId]);
@@ -437,5 +701,19 @@ describe("the database itself", () => {
         ORDER BY run_requested_at, id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED`,
     );
     expect(JSON.stringify(plan)).toContain("etl_pipelines_waiting");
+  });
+
+  it("looks for due pipelines through the index of schedules", async () => {
+    await database.query(
+      `INSERT INTO etl.etl_pipelines (name, target_table, schedule_interval, next_run_at)
+       SELECT 'p_' || n, 'analytics.t', '15m', now() + n * interval '1 s' FROM generate_series(1, 5000) n`,
+    );
+    await database.query("ANALYZE etl.etl_pipelines");
+    const plan = await database.query(
+      `EXPLAIN SELECT id FROM etl.etl_pipelines
+        WHERE enabled AND schedule_interval IS NOT NULL AND schedule_error IS NULL
+        ORDER BY next_run_at NULLS FIRST, id LIMIT 100`,
+    );
+    expect(JSON.stringify(plan)).toContain("etl_pipelines_scheduled");
   });
 });

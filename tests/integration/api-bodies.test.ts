@@ -7,7 +7,7 @@ import {
   pipelineBody,
   startTestApi,
   type TestApi,
-} from "./api-client.ts";
+} from "../support/api-client.ts";
 
 let api: TestApi;
 beforeAll(async () => {

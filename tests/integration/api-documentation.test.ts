@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PIPELINE_STATUSES } from "../../src/domain/pipeline-status.ts";
-import { startTestApi, type TestApi } from "./api-client.ts";
+import { startTestApi, type TestApi } from "../support/api-client.ts";
 
 interface Operation {
   operationId: string;

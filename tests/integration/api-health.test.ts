@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, inject, it } from "vitest";
 import { startApi } from "../../src/main/api.ts";
+import { startTestApi, type TestApi } from "../support/api-client.ts";
 import { createTestDatabase } from "../support/database.ts";
-import { startTestApi, type TestApi } from "./api-client.ts";
 
 let stop: () => Promise<void> = async () => undefined;
 afterEach(async () => {

@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { errorsOf, expectProblem, JSON_TYPE, startTestApi, type TestApi } from "../support/api-client.ts";
 import { until } from "../support/until.ts";
-import { errorsOf, expectProblem, JSON_TYPE, startTestApi, type TestApi } from "./api-client.ts";
 
 let api: TestApi;
 beforeAll(async () => {

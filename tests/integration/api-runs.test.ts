@@ -1,7 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Claim, RunOutcome } from "../../src/meta-store/meta-store.ts";
-import { claim, createPipeline, JSON_TYPE, LEASE_MS, rowOf, runTo, startTestApi, type TestApi } from "./api-client.ts";
+import {
+  claim,
+  createPipeline,
+  JSON_TYPE,
+  LEASE_MS,
+  rowOf,
+  runTo,
+  startTestApi,
+  type TestApi,
+} from "../support/api-client.ts";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -126,7 +135,7 @@ describe("what happened", () => {
     await runTo(api, id, { kind: "paused" });
     await api.database.query(
       `UPDATE etl.etl_state SET last_processed_value = '2024-01-01 00:00:00.123456+00', last_processed_id = '9007199254740993',
-         scan_position = '{a,"b, c"}', fingerprint = 'f', batch_no = 4 WHERE pipeline_id = $1`,
+         watermark_fingerprint = 'f', scan_position = '{a,"b, c"}', fingerprint = 'f', batch_no = 4 WHERE pipeline_id = $1`,
       [id],
     );
     expect((await api.get("/pipelines/film_dim/state")).body).toEqual({
@@ -137,6 +146,24 @@ describe("what happened", () => {
       batches_committed: 4,
       updated_at: expect.stringMatching(/Z$/),
     });
+  });
+
+  it("keeps or forgets the checkpoint on request, but not while a runner holds the pipeline", async () => {
+    const id = await createPipeline(api, "film_dim");
+    await runTo(api, id, { kind: "paused" });
+    await api.database.query(
+      `UPDATE etl.etl_state SET last_processed_value = '7', watermark_fingerprint = 'old', scan_position = '{9}',
+         fingerprint = 'old' WHERE pipeline_id = $1`,
+      [id],
+    );
+    const kept = await api.post(`/pipelines/${id}/state/keep`);
+    expect(kept.body).toMatchObject({ last_processed_value: "7", scan_position: null });
+    const reset = await api.post(`/pipelines/film_dim/state/reset`);
+    expect(reset.body).toMatchObject({ last_processed_value: null, scan_position: null });
+    await api.store.requestRun(id as never, "api");
+    await api.store.claimNext(crypto.randomUUID(), 30_000);
+    const refused = await api.post(`/pipelines/${id}/state/reset`);
+    expect(refused).toMatchObject({ status: 409, body: { code: "STATUS_CONFLICT", pipeline_status: "RUNNING" } });
   });
 
   it("R6.1 lists the runs newest first, in pages, and reads each", async () => {
@@ -165,8 +192,15 @@ describe("what happened", () => {
       rows_deduplicated: 0,
       rows_rejected: 0,
       rows_dropped: 0,
+      rows_added: 0,
       rows_deleted: 0,
       batches: 0,
+      data_path: null,
+      strategy: null,
+      bytes: 0,
+      read_ms: 0,
+      transform_ms: 0,
+      write_ms: 0,
       error_code: null,
       error: null,
     });

@@ -1,6 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { claim, createPipeline, pipelineBody, rowOf, runTo, startTestApi, type TestApi } from "./api-client.ts";
+import {
+  claim,
+  createPipeline,
+  pipelineBody,
+  rowOf,
+  runTo,
+  startTestApi,
+  type TestApi,
+} from "../support/api-client.ts";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -31,6 +39,12 @@ describe("creating a pipeline", () => {
       target_table: "analytics.film_dim",
       target_key: [],
       create_target: false,
+      add_columns: false,
+      allow_empty: false,
+      max_delete_percent: 50,
+      max_rejects: 100,
+      null_cursor: "reject",
+      lookback_seconds: 0,
       mode: "full",
       incremental_key: null,
       incremental_id_key: null,
@@ -39,6 +53,7 @@ describe("creating a pipeline", () => {
       schedule_interval: null,
       tasks: [],
       status: "IDLE",
+      next_run_at: null,
       config_version: 1,
       created_at: expect.stringMatching(/^\d{4}-.*Z$/),
       updated_at: expect.stringMatching(/^\d{4}-.*Z$/),

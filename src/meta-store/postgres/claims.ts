@@ -1,11 +1,18 @@
+import type { ScanPosition } from "../../domain/checkpoint.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { MAX_LOSSES } from "../../domain/lease.ts";
 import type { RunId } from "../../domain/pipeline.ts";
 import { type PipelineEvent, type PipelineStatus, transitionsOf } from "../../domain/pipeline-status.ts";
 import { type RunStatus, type RunTrigger, shortenError } from "../../domain/run.ts";
+import type { SqlSession } from "../../domain/sql-session.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
-import type { Claim, RescuedPipeline, RunOutcome } from "../meta-store.ts";
+import type { Claim, RescuedPipeline, RunFailure, RunOutcome } from "../meta-store.ts";
 import { PIPELINE_COLUMNS, pipelineFromRow } from "./pipeline-row.ts";
+
+/** What a claim needs beside its pipeline `p`: its `run`, and the checkpoint in the state `s`. */
+const CLAIM_COLUMNS = `
+  p.lease_owner, p.lease_epoch, run.id AS run_id, run.trigger, run.attempt,
+  s.scan_position, coalesce(s.batch_no, 0) AS batch_no, s.fingerprint`;
 
 /** One statement: take the longest waiting pipeline, raise its epoch, open its run, and read its checkpoint. */
 const CLAIM = `
@@ -23,36 +30,56 @@ const CLAIM = `
   ), run AS (
     INSERT INTO etl.etl_runs (pipeline_id, attempt, status, trigger, config_version, runner_id, lease_epoch)
     SELECT id, 1, 'RUNNING', run_trigger, config_version, lease_owner, lease_epoch FROM p
-    RETURNING id, trigger
+    RETURNING id, trigger, attempt
   ), state AS (
     INSERT INTO etl.etl_state (pipeline_id) SELECT id FROM p ON CONFLICT (pipeline_id) DO NOTHING
   )
-  SELECT ${PIPELINE_COLUMNS}, p.lease_epoch, run.id AS run_id, run.trigger,
-         s.scan_position, coalesce(s.batch_no, 0) AS batch_no, s.fingerprint
+  SELECT ${PIPELINE_COLUMNS}, ${CLAIM_COLUMNS}
     FROM p CROSS JOIN run LEFT JOIN etl.etl_state s ON s.pipeline_id = p.id`;
 
 export async function claimNext(pool: Pool, runnerId: string, leaseMs: number): Promise<Claim | undefined> {
   const { rows } = await pool.query(CLAIM, [runnerId, leaseMs]);
-  const [row] = rows;
-  if (row === undefined) return undefined;
+  return rows[0] === undefined ? undefined : claimFromRow(rows[0]);
+}
+
+function claimFromRow(row: Record<string, unknown>): Claim {
   return {
     pipeline: pipelineFromRow(row),
-    runId: row.run_id as RunId,
-    trigger: row.trigger as RunTrigger,
-    runnerId,
-    epoch: row.lease_epoch as number,
-    checkpoint: { scanPosition: row.scan_position, batchNo: row.batch_no, fingerprint: row.fingerprint },
+    runId: row["run_id"] as RunId,
+    trigger: row["trigger"] as RunTrigger,
+    attempt: row["attempt"] as number,
+    runnerId: row["lease_owner"] as string,
+    epoch: row["lease_epoch"] as number,
+    checkpoint: {
+      scanPosition: row["scan_position"] as ScanPosition | null,
+      batchNo: row["batch_no"] as number,
+      fingerprint: row["fingerprint"] as string | null,
+    },
   };
 }
 
+/**
+ * Renews many leases of one owner. A locked row (its batch is being committed, or a person holds it) is passed over
+ * and comes back as held but not renewed: waiting for it would let the other leases run out.
+ */
+export const RENEW_LEASES = `
+  WITH claim AS (
+    SELECT id, epoch FROM unnest($1::uuid[], $2::bigint[]) AS c (id, epoch)
+  ), free AS (
+    SELECT p.id FROM etl.etl_pipelines p JOIN claim ON p.id = claim.id AND p.lease_epoch = claim.epoch
+     WHERE p.lease_owner = $3 FOR NO KEY UPDATE OF p SKIP LOCKED
+  ), renewed AS (
+    UPDATE etl.etl_pipelines p
+       SET lease_expires_at = clock_timestamp() + make_interval(secs => $4::float8 / 1000)
+      FROM free WHERE p.id = free.id
+    RETURNING p.id, p.status
+  )
+  SELECT p.id, p.lease_epoch AS epoch, coalesce(renewed.status, p.status) AS status, renewed.id IS NOT NULL AS renewed
+    FROM claim JOIN etl.etl_pipelines p ON p.id = claim.id AND p.lease_epoch = claim.epoch AND p.lease_owner = $3
+    LEFT JOIN renewed ON renewed.id = p.id`;
+
 export async function extendLease(pool: Pool, claim: Claim, leaseMs: number): Promise<PipelineStatus | undefined> {
-  const { rows } = await pool.query(
-    `UPDATE etl.etl_pipelines
-        SET lease_expires_at = clock_timestamp() + make_interval(secs => $4::float8 / 1000)
-      WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3
-      RETURNING status`,
-    [claim.pipeline.id, claim.runnerId, claim.epoch, leaseMs],
-  );
+  const { rows } = await pool.query(RENEW_LEASES, [[claim.pipeline.id], [claim.epoch], claim.runnerId, leaseMs]);
   return rows[0]?.status as PipelineStatus | undefined;
 }
 
@@ -85,13 +112,7 @@ export async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): 
     );
     const status = released.rows[0]?.status as PipelineStatus | undefined;
     if (status === undefined) throw leaseLost(claim);
-    const failure = outcome.kind === "failed" ? outcome : undefined;
-    const ended = await client.query(
-      `UPDATE etl.etl_runs SET status = $2, finished_at = clock_timestamp(), error_code = $3, error = $4
-        WHERE id = $1 AND status = 'RUNNING'`,
-      [claim.runId, runStatusAfter(status), failure?.code ?? null, failure ? shortenError(failure.error) : null],
-    );
-    if (ended.rowCount !== 1) throw leaseLost(claim);
+    await endRun(client, claim, runStatusAfter(status), outcome.kind === "failed" ? outcome : undefined);
     if (status === "IDLE") {
       await client.query(
         `UPDATE etl.etl_state SET scan_position = NULL, fingerprint = NULL, updated_at = clock_timestamp()
@@ -106,6 +127,37 @@ export async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): 
 function runStatusAfter(status: PipelineStatus): RunStatus {
   if (status === "IDLE") return "SUCCESS";
   return status === "FAILED" ? "FAILED" : "PAUSED";
+}
+
+async function endRun(client: SqlSession, claim: Claim, status: RunStatus, failure?: RunFailure): Promise<void> {
+  const { rowCount } = await client.query(
+    `UPDATE etl.etl_runs SET status = $2, finished_at = clock_timestamp(), error_code = $3, error = $4
+      WHERE id = $1 AND status = 'RUNNING'`,
+    [claim.runId, status, failure?.code ?? null, failure ? shortenError(failure.error) : null],
+  );
+  if (rowCount !== 1) throw leaseLost(claim);
+}
+
+const LOCK_LEASE = `
+  SELECT id FROM etl.etl_pipelines WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3 FOR NO KEY UPDATE`;
+
+const NEXT_ATTEMPT = `
+  WITH run AS (
+    INSERT INTO etl.etl_runs (pipeline_id, attempt, status, trigger, config_version, runner_id, lease_epoch)
+    SELECT id, $2, 'RUNNING', $3, config_version, lease_owner, lease_epoch FROM etl.etl_pipelines WHERE id = $1
+    RETURNING id, pipeline_id, trigger, attempt
+  )
+  SELECT ${PIPELINE_COLUMNS}, ${CLAIM_COLUMNS}
+    FROM run JOIN etl.etl_pipelines p ON p.id = run.pipeline_id LEFT JOIN etl.etl_state s ON s.pipeline_id = p.id`;
+
+export async function startNextAttempt(pool: Pool, claim: Claim, failure: RunFailure): Promise<Claim> {
+  return inTransaction(pool, async (client) => {
+    const held = await client.query(LOCK_LEASE, [claim.pipeline.id, claim.runnerId, claim.epoch]);
+    if (held.rowCount !== 1) throw leaseLost(claim);
+    await endRun(client, claim, "FAILED", failure);
+    const { rows } = await client.query(NEXT_ATTEMPT, [claim.pipeline.id, claim.attempt + 1, claim.trigger]);
+    return claimFromRow(rows[0]);
+  });
 }
 
 /**

@@ -4,7 +4,7 @@ import { databaseError } from "../../postgres/errors.ts";
 import type { MetaStore } from "../meta-store.ts";
 import { requireCurrentSchema } from "../migrate.ts";
 import { batchCommit, getState, keepState, resetState } from "./checkpoints.ts";
-import { claimNext, extendLease, finishRun, rescueExpired } from "./claims.ts";
+import { claimNext, extendLease, finishRun, RENEW_LEASES, rescueExpired, startNextAttempt } from "./claims.ts";
 import {
   createPipeline,
   deletePipeline,
@@ -16,6 +16,7 @@ import {
 } from "./pipelines.ts";
 import { markRunnerSeen, markRunnerStopped, registerRunner } from "./runners.ts";
 import { getRun, listRuns } from "./runs.ts";
+import { advanceSchedule, upcomingSchedules } from "./schedules.ts";
 import { listenForWork } from "./wake.ts";
 
 interface MetaStoreOptions extends ConnectionOptions {
@@ -50,9 +51,13 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     markRunnerStopped: (runnerId) => asking("report the runner stopped", markRunnerStopped(pool, runnerId)),
     claimNext: (runnerId, leaseMs) => asking("claim a pipeline", claimNext(pool, runnerId, leaseMs)),
     extendLease: (claim, leaseMs) => asking("extend the lease", extendLease(pool, claim, leaseMs)),
+    leaseRenewal: () => ({ connection, statement: RENEW_LEASES }),
     batchCommit: (claim) => batchCommit(pool, claim),
     finishRun: (claim, outcome) => asking("finish the run", finishRun(pool, claim, outcome)),
+    startNextAttempt: (claim, failure) => asking("start the next attempt", startNextAttempt(pool, claim, failure)),
     rescueExpired: () => asking("rescue lost pipelines", rescueExpired(pool)),
+    upcomingSchedules: (limit) => asking("read the schedules", upcomingSchedules(pool, limit)),
+    advanceSchedule: (pipeline, plan) => asking("advance the schedule", advanceSchedule(pool, pipeline, plan)),
     onWork: (wake) => asking("listen for work", listenForWork(connection, wake)),
     databaseId: askOnce(() => asking("identify the meta-store", databaseId(pool))),
     checkReady: () => asking("check the meta-store", requireCurrentSchema(pool)),

@@ -4,7 +4,7 @@ import { ERROR_CATALOGUE } from "../../src/domain/error-catalogue.ts";
 import { startApi } from "../../src/main/api.ts";
 import type { Claim, MetaStore, RunOutcome } from "../../src/meta-store/meta-store.ts";
 import type { Log } from "../../src/observability/log.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { createTestDatabase, type TestDatabase } from "./database.ts";
 
 /** A real API on a database of its own, asked by real HTTP. */
 export interface TestApi {

@@ -1,0 +1,53 @@
+import { VitrinaError } from "../domain/error-catalogue.ts";
+import { nextRunAt, parseSchedule } from "../domain/schedule.ts";
+import type { MetaStore, ScheduledPipeline, SchedulePlan } from "../meta-store/meta-store.ts";
+import type { Log } from "../observability/log.ts";
+
+/** How many schedules one look takes at most; if all of them were due, the next look follows at once. */
+const SCHEDULES_PER_LOOK = 100;
+
+/** Another runner was faster, or somebody holds the row: looking again at once would only spin. */
+const LOOK_AGAIN_MS = 250;
+
+type ScheduleStore = Pick<MetaStore, "upcomingSchedules" | "advanceSchedule">;
+
+/**
+ * Requests the run of each pipeline that is due, and plans those that have no due time yet. Any number of runners may
+ * do so at once. Returns in how many milliseconds the next one is due; `Infinity` when nothing is planned.
+ */
+export async function runSchedules(store: ScheduleStore, log: Log): Promise<number> {
+  const { now, schedules } = await store.upcomingSchedules(SCHEDULES_PER_LOOK);
+  const due = schedules.filter(({ nextRunAt: at }) => at === null || at <= now);
+  const waits = schedules.slice(due.length).map(({ nextRunAt: at }) => msUntil(at, now));
+  for (const pipeline of due) waits.push(await advance(store, pipeline, now, log));
+  return due.length === SCHEDULES_PER_LOOK ? 0 : Math.min(...waits);
+}
+
+/** Returns in how many milliseconds this pipeline wants to be looked at again. */
+async function advance(store: ScheduleStore, pipeline: ScheduledPipeline, now: Date, log: Log): Promise<number> {
+  const ids = { pipeline: pipeline.name, pipeline_id: pipeline.id };
+  const plan = planNext(pipeline, now);
+  const outcome = await store.advanceSchedule(pipeline, plan);
+  if (outcome === "taken") return LOOK_AGAIN_MS;
+  if (plan.kind === "refused") {
+    log.warn({ ...ids, schedule: pipeline.schedule, reason: plan.error }, "schedule ignored until it is corrected");
+    return Number.POSITIVE_INFINITY;
+  }
+  if (outcome === "fired")
+    log.info({ ...ids, due: pipeline.nextRunAt, next: plan.nextRunAt }, "scheduled run requested");
+  return msUntil(plan.nextRunAt, now);
+}
+
+/** Ticks that were missed collapse into the one that fires now; the beat stays that of the last due time. */
+function planNext({ schedule, nextRunAt: lastDue }: ScheduledPipeline, now: Date): SchedulePlan {
+  try {
+    return { kind: "next", nextRunAt: nextRunAt(parseSchedule(schedule), now, lastDue ?? now) };
+  } catch (error) {
+    if (!(error instanceof VitrinaError)) throw error;
+    return { kind: "refused", error: error.message };
+  }
+}
+
+function msUntil(due: Date | null, now: Date): number {
+  return due === null ? 0 : Math.max(0, due.getTime() - now.getTime());
+}

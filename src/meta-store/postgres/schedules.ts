@@ -1,0 +1,54 @@
+import { nextStatus } from "../../domain/pipeline-status.ts";
+import type { Pool } from "../../postgres/connection.ts";
+import type { ScheduledPipeline, ScheduleOutcome, SchedulePlan, UpcomingSchedules } from "../meta-store.ts";
+
+/** One look answers everything: what is due, what has no plan yet, how long to sleep, and what time it is. */
+const UPCOMING = `
+  SELECT clock.now, s.id, s.name, s.schedule_interval, s.next_run_at
+    FROM (SELECT clock_timestamp() AS now) AS clock
+    LEFT JOIN LATERAL (
+      SELECT id, name, schedule_interval, next_run_at FROM etl.etl_pipelines
+       WHERE enabled AND schedule_interval IS NOT NULL AND schedule_error IS NULL
+       ORDER BY next_run_at NULLS FIRST, id LIMIT $1) AS s ON true
+   ORDER BY s.next_run_at NULLS FIRST, s.id`;
+
+export async function upcomingSchedules(pool: Pool, limit: number): Promise<UpcomingSchedules> {
+  const { rows } = await pool.query(UPCOMING, [limit]);
+  return {
+    now: rows[0].now,
+    schedules: rows
+      .filter(({ id }) => id !== null)
+      .map((row) => ({ id: row.id, name: row.name, schedule: row.schedule_interval, nextRunAt: row.next_run_at })),
+  };
+}
+
+/**
+ * Compare-and-set: whoever moves the due time on owns the tick. Only an idle pipeline starts: one that is busy has
+ * its run already, and one that failed or is paused waits for a person. A row that somebody holds is passed over
+ * instead of waited for, so that one pipeline never holds up the schedules of the others.
+ */
+const ADVANCE = `
+  WITH tick AS (
+    SELECT id, status = 'IDLE' AND next_run_at <= clock_timestamp() AS fires FROM etl.etl_pipelines
+     WHERE id = $1 AND enabled AND schedule_interval = $2 AND next_run_at IS NOT DISTINCT FROM $3::timestamptz
+     FOR NO KEY UPDATE SKIP LOCKED
+  )
+  UPDATE etl.etl_pipelines p
+     SET next_run_at = $4, schedule_error = $5,
+         status = CASE WHEN tick.fires THEN $6 ELSE p.status END,
+         run_requested_at = CASE WHEN tick.fires THEN clock_timestamp() ELSE p.run_requested_at END,
+         run_trigger = CASE WHEN tick.fires THEN 'schedule' ELSE p.run_trigger END
+    FROM tick WHERE p.id = tick.id
+  RETURNING tick.fires`;
+
+export async function advanceSchedule(
+  pool: Pool,
+  { id, schedule, nextRunAt }: ScheduledPipeline,
+  plan: SchedulePlan,
+): Promise<ScheduleOutcome> {
+  const [next, error] = plan.kind === "next" ? [plan.nextRunAt, null] : [null, plan.error];
+  const requested = nextStatus("IDLE", "request_run");
+  const { rows } = await pool.query(ADVANCE, [id, schedule, nextRunAt, next, error, requested]);
+  if (rows[0] === undefined) return "taken";
+  return rows[0].fires === true ? "fired" : "moved";
+}

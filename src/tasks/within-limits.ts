@@ -1,0 +1,35 @@
+export interface Limits {
+  readonly signal: AbortSignal | undefined;
+  readonly timeoutMs: number;
+  /** What the caller is told when the time is over. */
+  timeoutError(): Error;
+}
+
+/** A timer this late means that this process was busy: what was waited for may have happened long ago. */
+const BUSY_MS = 250;
+const SECOND_LOOK_MS = 1000;
+
+/** Settles as the work does, unless the signal or the clock is first. It does not end the work. */
+export async function withinLimits<T>(work: Promise<T>, { signal, timeoutMs, timeoutError }: Limits): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  let abort = (): void => undefined;
+  const limit = new Promise<never>((_, reject) => {
+    const waitFor = (ms: number): void => {
+      const due = performance.now() + ms;
+      timer = setTimeout(() => {
+        if (performance.now() > due + BUSY_MS) waitFor(SECOND_LOOK_MS);
+        else reject(timeoutError());
+      }, ms);
+    };
+    waitFor(timeoutMs);
+    abort = () => reject(signal?.reason);
+    if (signal?.aborted) abort();
+    signal?.addEventListener("abort", abort, { once: true });
+  });
+  try {
+    return await Promise.race([work, limit]);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", abort);
+  }
+}

@@ -1,0 +1,205 @@
+import { randomUUID } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
+import { newPipelineSchema, type Pipeline } from "../../src/domain/pipeline.ts";
+import { startRunner } from "../../src/main/runner.ts";
+import type { MetaStore } from "../../src/meta-store/meta-store.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { holdLock } from "../support/hold-lock.ts";
+import { type RecordingLog, recordingLog } from "../support/recording-log.ts";
+import { until } from "../support/until.ts";
+
+let database: TestDatabase;
+let store: MetaStore;
+let log: RecordingLog;
+let stopRunner: () => Promise<void> = async () => undefined;
+let unlock: () => Promise<void> = async () => undefined;
+
+beforeEach(async () => {
+  // A short lease has short timeouts: a locked target soon fails the attempt that waits for it.
+  database = await createTestDatabase(inject("postgresUrl"), { settings: { LEASE_SECONDS: "3" } });
+  await database.query(`CREATE SCHEMA content; GRANT USAGE ON SCHEMA content TO vitrina_reader;
+    CREATE TABLE content.film AS SELECT n AS id, 'old ' || n AS title FROM generate_series(1, 1000) n;
+    GRANT SELECT ON content.film TO vitrina_reader`);
+  store = database.openStore();
+  log = recordingLog();
+  const runner = await startRunner(database.settings, database.urls, log);
+  let stopped: Promise<void> | undefined;
+  stopRunner = () => (stopped ??= runner.stop());
+});
+afterEach(async () => {
+  await unlock();
+  unlock = async () => undefined;
+  await stopRunner();
+  await database.drop();
+});
+
+async function create(more: object = {}): Promise<Pipeline> {
+  const name = `p_${randomUUID().slice(0, 8)}`;
+  return store.createPipeline(
+    newPipelineSchema.parse({
+      name,
+      source_query: "SELECT id, title FROM content.film",
+      target_table: `analytics.${name}`,
+      target_key: ["id"],
+      create_target: true,
+      batch_size: 100,
+      ...more,
+    }),
+    "test",
+  );
+}
+
+/** Loaded once, changed in the source since, and its target locked against writers: the next run cannot succeed. */
+async function stuckPipeline(): Promise<Pipeline> {
+  const pipeline = await create();
+  await store.requestRun(pipeline.id, "api");
+  await settled(pipeline, "IDLE");
+  await database.query("DELETE FROM etl.etl_runs");
+  await database.query("UPDATE content.film SET title = 'new ' || id");
+  unlock = await holdLock(database.url, `LOCK TABLE ${pipeline.target_table} IN EXCLUSIVE MODE`);
+  await store.requestRun(pipeline.id, "api");
+  return pipeline;
+}
+
+interface RunRow {
+  readonly attempt: number;
+  readonly status: string;
+  readonly trigger: string;
+  readonly error_code: string | null;
+  readonly lease_epoch: string;
+}
+
+const runs = async (): Promise<RunRow[]> =>
+  (await database.query(
+    "SELECT attempt, status, trigger, error_code, lease_epoch FROM etl.etl_runs ORDER BY started_at",
+  )) as unknown as RunRow[];
+
+const failedAttempts = async (): Promise<number> => (await runs()).filter(({ status }) => status === "FAILED").length;
+
+async function settled({ id }: Pipeline, status: string): Promise<void> {
+  await until(`the pipeline is ${status}`, async () => {
+    const [row] = await database.query("SELECT status FROM etl.etl_pipelines WHERE id = $1", [id]);
+    return row?.["status"] === status;
+  });
+}
+
+const rowsOf = (table: string): Promise<unknown[]> => database.query(`SELECT id, title FROM ${table} ORDER BY id`);
+
+/** Sessions that read the source or write the target, whatever way the rows take. */
+const MOVES_DATA = "usename IN ('vitrina_reader', 'vitrina_writer', 'vitrina_loader')";
+
+async function untilWriterWaits(): Promise<void> {
+  await until("the run waits for the lock", async () => {
+    const waiting = await database.query(
+      `SELECT pid FROM pg_stat_activity
+        WHERE datname = current_database() AND ${MOVES_DATA} AND wait_event_type = 'Lock'`,
+    );
+    return waiting.length > 0;
+  });
+}
+
+const endBackends = async (condition: string): Promise<number> =>
+  (
+    await database.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND ${condition}`,
+    )
+  ).length;
+
+describe("R4.6 retry", () => {
+  it("R6.1 tries three times, each attempt with a run of its own, and ends with the same data", async () => {
+    const pipeline = await stuckPipeline();
+    await until("two attempts failed", async () => (await failedAttempts()) === 2);
+    await unlock();
+    await settled(pipeline, "IDLE");
+    const history = await runs();
+    expect(history).toMatchObject([
+      { attempt: 1, status: "FAILED", trigger: "api", error_code: "DATABASE_BUSY" },
+      { attempt: 2, status: "FAILED", trigger: "api", error_code: "DATABASE_BUSY" },
+      { attempt: 3, status: "SUCCESS", trigger: "api", error_code: null },
+    ]);
+    expect(new Set(history.map(({ lease_epoch }) => lease_epoch)).size).toBe(1);
+    expect(await rowsOf(pipeline.target_table)).toEqual(await rowsOf("content.film"));
+  });
+
+  it("R6.2 fails after the last attempt", async () => {
+    const pipeline = await stuckPipeline();
+    await settled(pipeline, "FAILED");
+    expect(await runs()).toMatchObject([1, 2, 3].map((attempt) => ({ attempt, status: "FAILED" })));
+  });
+
+  it("goes on after the connections of a run were ended, as long as the meta-store answers", async () => {
+    const pipeline = await stuckPipeline();
+    await untilWriterWaits();
+    expect(await endBackends(MOVES_DATA)).toBeGreaterThan(0);
+    await unlock();
+    await settled(pipeline, "IDLE");
+    expect(await runs()).toMatchObject([
+      { attempt: 1, status: "FAILED", error_code: "DATABASE_UNAVAILABLE" },
+      { attempt: 2, status: "SUCCESS" },
+    ]);
+    expect(await rowsOf(pipeline.target_table)).toEqual(await rowsOf("content.film"));
+  });
+
+  it.each([
+    ["bad SQL", { source_query: "SELECT nonsense FROM content.film" }, "SOURCE_QUERY_FAILED"],
+    ["a missing target", { create_target: false }, "TARGET_MISSING"],
+  ])("fails at once where waiting would not help: %s", async (_, config, error_code) => {
+    const pipeline = await create(config);
+    await store.requestRun(pipeline.id, "api");
+    await settled(pipeline, "FAILED");
+    expect(await runs()).toMatchObject([{ attempt: 1, status: "FAILED", error_code }]);
+  });
+});
+
+describe("waiting for the next attempt", () => {
+  it("ends when a pause is asked for", async () => {
+    const pipeline = await stuckPipeline();
+    await until("an attempt failed", async () => (await failedAttempts()) === 1);
+    await store.requestPause(pipeline.id);
+    await settled(pipeline, "PAUSED");
+    expect((await runs()).at(-1)).toMatchObject({ status: "PAUSED" });
+  });
+
+  it("ends when the runner stops: the pipeline is handed back", async () => {
+    const pipeline = await stuckPipeline();
+    await until("an attempt failed", async () => (await failedAttempts()) === 1);
+    await stopRunner();
+    await settled(pipeline, "RUN_REQUESTED");
+    expect((await runs()).at(-1)).toMatchObject({ status: "PAUSED" });
+    expect(log.has("runner stopped")).toBe(true);
+  });
+
+  it("ends when the lease is lost, and the run leaves no trace", async () => {
+    const pipeline = await stuckPipeline();
+    await until("an attempt failed", async () => (await failedAttempts()) === 1);
+    const other = randomUUID();
+    await database.query("UPDATE etl.etl_pipelines SET lease_owner = $1, lease_epoch = lease_epoch + 1 WHERE id = $2", [
+      other,
+      pipeline.id,
+    ]);
+    const before = await runs();
+    await until("the run is dropped", () => log.has("run dropped"));
+    expect((await runs()).slice(0, before.length).map(({ status }) => status)).toEqual(before.map((run) => run.status));
+    expect(await database.query("SELECT status, lease_owner FROM etl.etl_pipelines")).toEqual([
+      { status: "RUNNING", lease_owner: other },
+    ]);
+  });
+});
+
+it("R4.6 a run whose meta-store is away is left to recovery, and the runner reconnects by itself", async () => {
+  const pipeline = await stuckPipeline();
+  await untilWriterWaits();
+  const [{ name } = {}] = await database.query("SELECT current_database() AS name");
+  await database.query(`REVOKE CONNECT ON DATABASE ${name} FROM PUBLIC`);
+  expect(await endBackends("usename LIKE 'vitrina\\_%'")).toBeGreaterThan(2);
+  await until("the run is left", () => log.has("run left to recovery"));
+  await until("the runner noticed", () => log.has("the meta-store did not answer; trying again"));
+  await unlock();
+  await database.query(`GRANT CONNECT ON DATABASE ${name} TO PUBLIC`);
+  await settled(pipeline, "IDLE");
+  expect(await runs()).toMatchObject([
+    { attempt: 1, status: "FAILED", trigger: "api", error_code: "RUNNER_LOST" },
+    { attempt: 1, status: "SUCCESS", trigger: "recovery" },
+  ]);
+  expect(await rowsOf(pipeline.target_table)).toEqual(await rowsOf("content.film"));
+});
