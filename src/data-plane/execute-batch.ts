@@ -149,7 +149,7 @@ async function writeBatch(
 ): Promise<MovedBatch> {
   const position = positionOf(load, batch.last());
   const startedAt = performance.now();
-  const transformed = await transform(load, batch, lost);
+  const output = await transformed(load, batch, lost);
   const transformedAt = performance.now();
   const effort = (): BatchEffort => ({
     bytes: load.dataPath === "stream" ? batch.copyText().length : 0,
@@ -158,8 +158,8 @@ async function writeBatch(
     write_ms: performance.now() - transformedAt,
   });
   const range = { after: load.progress.position, upTo: last ? null : position };
-  const rejected = await load.writer.write(transformed, range, async (transaction, result) => {
-    const facts = { read: batch.count, transformed: transformed.count, position, effort: effort() };
+  const rejected = await load.writer.write(output, range, async (transaction, result) => {
+    const facts = { read: batch.count, transformed: output.count, position, effort: effort() };
     await record(load, transaction, result, facts);
     return result.rejects.length;
   });
@@ -168,10 +168,9 @@ async function writeBatch(
   return { lease, rows: batch.count, effort: effort() };
 }
 
-async function transform({ transforms }: Load, batch: RowBatch, lost: AbortSignal): Promise<RowBatch> {
-  if (transforms.length === 0) return batch;
-  let rows: readonly Row[] = batch.rows();
-  for (const step of transforms) rows = await step.apply(rows, lost);
+async function transformed({ transform, dataPath }: Load, batch: RowBatch, lost: AbortSignal): Promise<RowBatch> {
+  if (dataPath !== "rows") return batch;
+  const rows = await transform.apply(batch.rows(), lost);
   await faultPoint("batch_transformed");
   return batchOfRows(rows);
 }
@@ -231,8 +230,8 @@ async function record(
   });
 }
 
-function describeReject({ outputColumns, writer }: Load, { row, code, error }: BatchResult["rejects"][number]): Reject {
-  const values = Object.fromEntries(outputColumns.map(({ name }, index) => [name, row[index] ?? null]));
+function describeReject({ transform, writer }: Load, { row, code, error }: BatchResult["rejects"][number]): Reject {
+  const values = Object.fromEntries(transform.columns.map(({ name }, index) => [name, row[index] ?? null]));
   const key = Object.fromEntries(writer.key.map((name) => [name, values[name] ?? null]));
   return { key, row: values, code, error };
 }

@@ -8,6 +8,7 @@ import { parseTaskPlan, type TaskPlan } from "../domain/task-plan.ts";
 import type { Candidate, Watermark } from "../domain/watermark.ts";
 import type { BatchCommit, Claim, PipelineState } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
+import { openChain } from "../tasks/open-chain.ts";
 import type { Transform } from "../tasks/task.ts";
 import { besideCheckpointer, type Checkpointer, sharedCheckpointer } from "./checkpointer.ts";
 import type { ExecutorParts } from "./executor.ts";
@@ -17,9 +18,10 @@ export interface Load {
   readonly pipeline: Pipeline;
   readonly source: Source;
   readonly writer: SinkWriter;
-  readonly transforms: readonly Transform[];
+  /** The code tasks as one; its columns are the target's. */
+  readonly transform: Transform;
+  /** Of the query. */
   readonly columns: readonly Column[];
-  readonly outputColumns: readonly Column[];
   readonly dataPath: DataPath;
   readonly read: Omit<ReadRequest, "after">;
   /** False when an unfinished full load is continued. */
@@ -59,9 +61,9 @@ export async function openLoad(parts: ExecutorParts, claim: Claim, commit: Batch
   const opened: { close(): Promise<void> }[] = [source];
   try {
     const columns = await source.describe(plan.readerQuery);
-    const transforms = await openTransforms(parts, plan, columns, opened);
-    const outputColumns = transforms.at(-1)?.columns ?? columns;
-    const writer = await openWriter(parts, plan, claim, outputColumns, transforms.length === 0);
+    const transform = await openChain(parts.tasks, plan.transforms, columns);
+    opened.push(transform);
+    const writer = await openWriter(parts, plan, claim, transform.columns);
     opened.push(writer);
     const fingerprint = configFingerprint(pipeline);
     const state = await currentState(parts, claim, writer, commit);
@@ -72,9 +74,8 @@ export async function openLoad(parts: ExecutorParts, claim: Claim, commit: Batch
       pipeline,
       source,
       writer,
-      transforms,
+      transform,
       columns,
-      outputColumns,
       dataPath: await chooseDataPath(parts, source, writer, plan, { ...read, after }, pipeline),
       read,
       startsAnew: pipeline.mode === "incremental" || after === null,
@@ -140,27 +141,11 @@ async function openIncremental(
   return { ...start, safePoint: horizon.safe };
 }
 
-async function openTransforms(
-  { tasks }: ExecutorParts,
-  plan: TaskPlan,
-  columns: readonly Column[],
-  opened: { close(): Promise<void> }[],
-): Promise<Transform[]> {
-  const transforms: Transform[] = [];
-  for (const step of plan.transforms) {
-    const transform = await tasks.open(step, transforms.at(-1)?.columns ?? columns);
-    opened.push(transform);
-    transforms.push(transform);
-  }
-  return transforms;
-}
-
 async function openWriter(
   { connectors, store }: ExecutorParts,
-  { target }: TaskPlan,
+  { target, transforms }: TaskPlan,
   { pipeline, epoch }: Claim,
   columns: readonly Column[],
-  inKeyOrder: boolean,
 ): Promise<SinkWriter> {
   const sink = connectors.sink(target.kind);
   if (sink === undefined) throw new VitrinaError("NOT_SUPPORTED", `Targets of kind ${target.kind} cannot be written.`);
@@ -172,7 +157,10 @@ async function openWriter(
     key: pipeline.target_key,
     createTarget: pipeline.create_target,
     addColumns: pipeline.add_columns,
-    load: pipeline.mode === "full" ? { kind: "replace", loadId: pipeline.id, inKeyOrder } : { kind: "upsert" },
+    load:
+      pipeline.mode === "full"
+        ? { kind: "replace", loadId: pipeline.id, inKeyOrder: transforms.length === 0 }
+        : { kind: "upsert" },
     guard: { allowEmpty: pipeline.allow_empty, maxDeletePercent: pipeline.max_delete_percent },
     keepFor: together ? undefined : { pipelineId: pipeline.id, epoch },
   });

@@ -26,8 +26,11 @@ export async function createTemplate(serverUrl: string): Promise<void> {
   await admin.end();
 }
 
+/** Where a runner finds Python. */
+const searchPath = process.env["PATH"] === undefined ? {} : { PATH: process.env["PATH"] };
+
 function testSettings(databaseUrl: string, more: Record<string, string> = {}): Settings {
-  return parseSettings({ DATABASE_URL: databaseUrl, API_PORT: "0", LOG_LEVEL: "silent", ...more }, process.cwd());
+  return parseSettings({ DATABASE_URL: databaseUrl, API_PORT: "0", LOG_LEVEL: "silent", ...searchPath, ...more }, process.cwd());
 }
 
 export interface TestDatabase {

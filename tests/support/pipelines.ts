@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { fileURLToPath } from "node:url";
 import { inject } from "vitest";
 import { newPipelineSchema, type Pipeline } from "../../src/domain/pipeline.ts";
 import type { Run } from "../../src/domain/run.ts";
@@ -7,6 +8,11 @@ import type { MetaStore } from "../../src/meta-store/meta-store.ts";
 import { createLog } from "../../src/observability/log.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { until } from "./until.ts";
+
+const CINEMA_TASKS = fileURLToPath(new URL("../../examples/cinema/tasks", import.meta.url));
+
+/** The tasks of the cinema demo, for pipelines with a task plan. */
+export const WITH_TASKS = { TASKS_DIR: CINEMA_TASKS };
 
 /** A database with a readable schema `content`, a store on it, and a runner in this process. */
 export interface Bench {
