@@ -38,6 +38,7 @@ export const runSchema = z.object({
   batches: count,
   data_path: z.string().nullable().describe("How rows travel: push-down, stream or rows."),
   strategy: z.string().nullable().describe("How they become visible in the target."),
+  rows_per_second: count.describe("Rows read per second, over the whole run so far."),
   bytes: count.describe("Read from the source, where known."),
   read_ms: count,
   transform_ms: count,

@@ -197,6 +197,7 @@ describe("what happened", () => {
       batches: 0,
       data_path: null,
       strategy: null,
+      rows_per_second: 0,
       bytes: 0,
       read_ms: 0,
       transform_ms: 0,

@@ -14,8 +14,11 @@ declare module "vitest" {
 /** One real PostgreSQL for all tests, in a folder of its own and on a free port; every test makes its own database. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const dataDir = await mkdtemp(join(tmpdir(), "vitrina-tests-"));
+  // Set by scripts/test-postgres.mjs, to run the tests on another version.
+  const native = process.env["TEST_POSTGRES_NATIVE"];
   const postgres = await startEmbeddedPostgres({
     dataDir,
+    ...(native && { binaries: { initdb: join(native, "bin", "initdb"), postgres: join(native, "bin", "postgres") } }),
     serverSettings: { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "300" },
   });
   project.provide("postgresUrl", postgres.url);

@@ -7,7 +7,9 @@ import type { Page, PageRequest } from "../meta-store.ts";
 const RUN_COLUMNS = `
   r.id, r.pipeline_id, r.attempt, r.status, r.trigger, r.config_version, r.runner_id, r.started_at, r.finished_at,
   r.rows_read, r.rows_written, r.rows_unchanged, r.rows_deduplicated, r.rows_rejected, r.rows_dropped, r.rows_added,
-  r.rows_deleted, r.batches, r.data_path, r.strategy, r.bytes, r.read_ms, r.transform_ms, r.write_ms, r.error_code, r.error`;
+  r.rows_deleted, r.batches, r.data_path, r.strategy, r.bytes, r.read_ms, r.transform_ms, r.write_ms,
+  round(r.rows_read / greatest(extract(epoch FROM coalesce(r.finished_at, clock_timestamp()) - r.started_at), 0.001))::int8
+    AS rows_per_second, r.error_code, r.error`;
 
 /** Newest first. The page mark is the id of the last run, whose start time the database looks up itself. */
 export async function listRuns(pool: Pool, id: PipelineId, page: PageRequest): Promise<Page<Run>> {
