@@ -56,7 +56,7 @@ export interface KeptCheckpoint {
   forgetIn(transaction: SqlSession): Promise<void>;
 }
 
-export type LoadRequest =
+type LoadRequest =
   | { readonly kind: "upsert" }
   | {
       readonly kind: "replace";
@@ -112,7 +112,7 @@ export interface SinkWriter {
   close(): Promise<void>;
 }
 
-export interface PulledBatch<T> {
+interface PulledBatch<T> {
   readonly count: number;
   readonly result: T;
 }

@@ -81,7 +81,8 @@ function pullOnServer(load: Load): Mover["move"] {
       write_ms: performance.now() - startedAt,
     });
     const pulled = await writer.pull(
-      { ...read, after: progress.position },
+      // Rows without a key were looked for when this path was chosen; asking again would cost every batch its index.
+      { ...read, after: progress.position, nulls: "excluded" },
       limit,
       async (transaction, rows, result) => {
         const facts = { read: rows.count, transformed: rows.count, position: rows.position, effort: effort() };
@@ -94,6 +95,7 @@ function pullOnServer(load: Load): Mover["move"] {
       return undefined;
     }
     exhausted = pulled.count < limit;
+    await faultPoint("data_committed");
     advance(load, pulled.result, 0);
     return { lease: await load.checkpointer.committed(), rows: pulled.count, effort: effort() };
   };
@@ -163,6 +165,7 @@ async function writeBatch(
     await record(load, transaction, result, facts);
     return result.rejects.length;
   });
+  await faultPoint("data_committed");
   const lease = await load.checkpointer.committed();
   advance(load, position, rejected);
   return { lease, rows: batch.count, effort: effort() };

@@ -3,6 +3,7 @@ import type { TargetAllowList } from "../domain/target.ts";
 import type { BatchCommit, Claim, MetaStore } from "../meta-store/meta-store.ts";
 import { faultPoint } from "../observability/fault-points.ts";
 import type { Log } from "../observability/log.ts";
+import { databaseError } from "../postgres/errors.ts";
 import type { TaskHost } from "../tasks/task.ts";
 import { moveBatches } from "./execute-batch.ts";
 import { type Load, openLoad } from "./load.ts";
@@ -53,7 +54,9 @@ export async function executePipeline(
 async function endLoad(load: Load, commit: BatchCommit): Promise<void> {
   const { writer, source, incremental, progress, checkpointer } = load;
   if (incremental === undefined) {
-    await writer.finish((transaction, { rows_deleted }) => checkpointer.endLoadIn(transaction, rows_deleted));
+    await writer
+      .finish((transaction, { rows_deleted }) => checkpointer.endLoadIn(transaction, rows_deleted))
+      .catch((error: unknown) => giveUpLoad(load, error));
     await faultPoint("load_committed");
     await checkpointer.loadCommitted();
     return;
@@ -71,4 +74,19 @@ async function endLoad(load: Load, commit: BatchCommit): Promise<void> {
   if (kept !== undefined) await writer.transaction(kept.forgetIn);
   await commit.moveWatermark(next, progress.fingerprint);
   await faultPoint("watermark_moved");
+}
+
+/**
+ * The load was read to its end and refused as a whole, by the guard or by a unique key. Continued, it would be refused
+ * for ever, however the source is put right meanwhile: so the next run reads the source anew.
+ */
+async function giveUpLoad({ writer, checkpointer }: Load, error: unknown): Promise<never> {
+  const { code, retry } = databaseError(error, "end the load");
+  if (retry !== "reconnect" && retry !== "fenced" && code !== "DATABASE_BUSY") {
+    await writer
+      .begin((transaction) => checkpointer.endLoadIn(transaction, 0))
+      .then(() => checkpointer.loadCommitted())
+      .catch(() => undefined);
+  }
+  throw error;
 }

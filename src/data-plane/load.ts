@@ -37,9 +37,9 @@ export interface Load {
  * - `stream`: from one database to another as bytes that nobody looks at.
  * - `rows`: through code tasks, or into a sink that wants values.
  */
-export type DataPath = "push-down" | "stream" | "rows";
+type DataPath = "push-down" | "stream" | "rows";
 
-export interface IncrementalLoad {
+interface IncrementalLoad {
   readonly keyType: string;
   readonly previous: Watermark;
   readonly candidate: Candidate | null;
@@ -47,7 +47,7 @@ export interface IncrementalLoad {
 }
 
 /** Moves with every batch. */
-export interface Progress {
+interface Progress {
   position: ScanPosition | null;
   batchNo: number;
   rejected: number;

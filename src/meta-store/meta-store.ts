@@ -165,7 +165,7 @@ export interface LeaseView {
   readonly batchSize: number;
 }
 
-export interface CaughtUpPosition {
+interface CaughtUpPosition {
   readonly batchNo: number;
   readonly position: ScanPosition | null;
   readonly fingerprint: string | null;

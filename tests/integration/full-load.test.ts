@@ -222,3 +222,22 @@ describe("rows that the target refuses", () => {
     expect(await bench.rowsOf("analytics.strict")).toEqual([]);
   });
 });
+
+it("refuses a row without a key, also when it is the only one, and says so", async () => {
+  await bench.query(
+    "CREATE TABLE content.film AS SELECT NULLIF(n, 50) AS id, 't' AS title FROM generate_series(1, 100) n",
+  );
+  const pipeline = await bench.create({
+    source_query: "SELECT id, title FROM content.film",
+    target_key: ["id"],
+    batch_size: 10,
+  });
+  const run = await bench.run(pipeline);
+  expect(run).toMatchObject({
+    status: "SUCCESS",
+    data_path: "stream",
+    rows_read: 100,
+    rows_written: 99,
+    rows_rejected: 1,
+  });
+});

@@ -30,7 +30,10 @@ export async function createTemplate(serverUrl: string): Promise<void> {
 const searchPath = process.env["PATH"] === undefined ? {} : { PATH: process.env["PATH"] };
 
 function testSettings(databaseUrl: string, more: Record<string, string> = {}): Settings {
-  return parseSettings({ DATABASE_URL: databaseUrl, API_PORT: "0", LOG_LEVEL: "silent", ...searchPath, ...more }, process.cwd());
+  return parseSettings(
+    { DATABASE_URL: databaseUrl, API_PORT: "0", LOG_LEVEL: "silent", ...searchPath, ...more },
+    process.cwd(),
+  );
 }
 
 export interface TestDatabase {

@@ -22,6 +22,12 @@ export function rowsDiffer(shape: Shape, left: string, right: string): string {
 }
 
 /**
+ * For the transaction of a batch: its few thousand rows find theirs in the target by the key. The planner takes such
+ * reads for dear, and would rather read the whole target, again for every batch.
+ */
+export const SEEK_BY_KEY = "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
+
+/**
  * MERGE rather than INSERT … ON CONFLICT, because it leaves unchanged rows alone: no lock, no new version, no WAL.
  */
 export function mergeInto(target: string, source: string, shape: Shape): string {

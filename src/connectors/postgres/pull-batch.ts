@@ -1,61 +1,151 @@
+import { isDeepStrictEqual } from "node:util";
 import { faultPoint } from "../../observability/fault-points.ts";
+import type { Client } from "../../postgres/connection.ts";
 import { databaseError } from "../../postgres/errors.ts";
-import { quoteIdentifier, quoteTable } from "../../postgres/identifiers.ts";
+import { quoteTable } from "../../postgres/identifiers.ts";
 import type { PullBatch, PulledRows } from "../sink.ts";
 import type { ReadRequest } from "../source.ts";
-import { readStatement } from "./query-text.ts";
+import type { Load } from "./loads/load.ts";
+import { type OrderColumn, readStatement } from "./query-text.ts";
 import { extended, orderColumns } from "./read-session.ts";
-import { STAGE } from "./stage.ts";
-import { commitStaged, inTransaction, type TableWriterParts } from "./table-writer.ts";
-import { nameList } from "./target-table.ts";
+import { createStage, inspectStage, STAGE, type StagedRows } from "./stage.ts";
+import { commitStaged, inBatch } from "./table-writer.ts";
+import { nameList, type TargetTable } from "./target-table.ts";
 
-/**
- * Push-down: one session reads and writes, so rows never leave the server. It does so in two transactions. In the
- * first it is the reader, and can write nothing but its own temporary stage; in the second it is the writer, and no
- * longer runs the user's query.
- */
-export async function pullBatch<T>(
-  parts: TableWriterParts,
-  request: ReadRequest,
-  limit: number,
-  commit: Parameters<PullBatch>[2] extends never
-    ? never
-    : (...args: Parameters<Parameters<PullBatch>[2]>) => Promise<T>,
-): Promise<{ count: number; result: T } | undefined> {
-  const pulled = await stageFromSource(parts, request, limit);
-  if (pulled.count === 0) return undefined;
-  const { client, table, load } = parts;
-  const result = await inTransaction(client, `write to ${quoteTable(table.name)}`, async () => {
-    const applied = await load.apply(client);
-    await load.applyRange(client, {
-      after: request.after,
-      upTo: pulled.count < limit ? null : pulled.position,
-    });
-    await faultPoint("batch_applied");
-    return commitStaged(client, (transaction, done) => commit(transaction, pulled, done), { ...applied, rejects: [] });
-  });
-  return { count: pulled.count, result };
+export interface PullerParts {
+  /** The writer's session, with its stage. */
+  readonly client: Client;
+  readonly table: TargetTable;
+  readonly load: Load;
+  /** Another session like it. */
+  connect(): Promise<Client>;
 }
 
+/**
+ * Push-down: a session reads and writes, so rows never leave the server. It does so in two transactions. In the first
+ * it is the reader, and can write nothing but its own temporary stage; in the second it is the writer, and no longer
+ * runs the user's query. Two sessions take turns: while one writes its batch, the other reads the next.
+ */
+export interface Puller {
+  readonly pull: PullBatch;
+  /** Resolves when the writer's session is free for other work. */
+  rest(): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface Lane {
+  readonly client: Client;
+  /** The stage may hold rows that nobody wants any more. */
+  isDirty: boolean;
+}
+
+interface StagedFromSource extends PulledRows {
+  readonly rows: StagedRows;
+}
+
+interface StagedBatch extends StagedFromSource {
+  readonly lane: Lane;
+}
+
+interface BatchAhead {
+  readonly after: ReadRequest["after"];
+  readonly limit: number;
+  readonly batch: Promise<StagedBatch>;
+}
+
+export function openPuller({ client, table, load, connect }: PullerParts): Puller {
+  const first: Lane = { client, isDirty: false };
+  let second: Promise<Lane> | undefined;
+  let ahead: BatchAhead | undefined;
+  let order: readonly OrderColumn[] | undefined;
+
+  const openSecond = async (): Promise<Lane> => {
+    const lane = { client: await connect(), isDirty: false };
+    await createStage(lane.client, table, true);
+    return lane;
+  };
+
+  const stage = async (lane: Lane, request: ReadRequest, limit: number): Promise<StagedBatch> => {
+    order ??= await orderColumns(lane.client, request.columns, request.orderBy);
+    const begin = lane.isDirty ? `${EMPTY_STAGE}; ${BEGIN_AS_READER}` : BEGIN_AS_READER;
+    lane.isDirty = true;
+    return { lane, ...(await stageFromSource(lane.client, table, request, order, limit, begin)) };
+  };
+
+  const readAhead = (behind: StagedBatch, request: ReadRequest, limit: number): void => {
+    second ??= openSecond();
+    const free = behind.lane === first ? second : Promise.resolve(first);
+    const next = { ...request, after: behind.position };
+    const batch = free.then((lane) => stage(lane, next, limit));
+    batch.catch(() => undefined); // met when it is awaited
+    ahead = { after: next.after, limit, batch };
+  };
+
+  const dropAhead = async (): Promise<void> => {
+    await ahead?.batch.catch(() => undefined);
+    ahead = undefined;
+  };
+
+  const takeBatch = async (request: ReadRequest, limit: number): Promise<StagedBatch> => {
+    if (ahead?.limit === limit && isDeepStrictEqual(ahead.after, request.after)) {
+      const { batch } = ahead;
+      ahead = undefined;
+      return batch;
+    }
+    await dropAhead();
+    return stage(first, request, limit);
+  };
+
+  return {
+    async rest() {
+      await dropAhead();
+      first.isDirty = true;
+    },
+
+    async pull(request, limit, commit) {
+      const batch = await takeBatch(request, limit);
+      if (batch.count === 0) return undefined;
+      const isLast = batch.count < limit;
+      if (!isLast) readAhead(batch, request, limit);
+      const session = batch.lane.client;
+      const range = { after: request.after, upTo: isLast ? null : batch.position };
+      const result = await inBatch(session, load, `write to ${quoteTable(table.name)}`, async () => {
+        const applied = await load.apply(session, { rows: batch.rows, range, complete: true });
+        await faultPoint("batch_applied");
+        const done = { ...applied, rejects: [] };
+        return commitStaged(session, (transaction) => commit(transaction, batch, done), done);
+      });
+      return { count: batch.count, result };
+    },
+
+    async close() {
+      await second?.then((lane) => lane.client.end()).catch(() => undefined);
+    },
+  };
+}
+
+/** Nothing of it outlives the session, so there is nothing to wait for. */
+const EMPTY_STAGE = `BEGIN; SET LOCAL synchronous_commit = off; TRUNCATE ${STAGE}; COMMIT`;
+const BEGIN_AS_READER = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL ROLE vitrina_reader";
+
 async function stageFromSource(
-  { client, table }: TableWriterParts,
+  client: Client,
+  table: TargetTable,
   request: ReadRequest,
+  order: readonly OrderColumn[],
   limit: number,
-): Promise<PulledRows> {
+  begin: string,
+): Promise<StagedFromSource> {
   try {
-    await client.query(`TRUNCATE ${STAGE}`);
-    await client.query(`GRANT INSERT, SELECT ON ${STAGE} TO vitrina_reader`);
-    await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL ROLE vitrina_reader");
-    const order = await orderColumns(client, request.columns, request.orderBy);
+    await client.query(begin);
     const { rowCount } = await extended(
       client,
       `INSERT INTO ${STAGE} (${nameList(table.columns)})\n${readStatement(request, order)}\nLIMIT ${limit}`,
     );
-    const keys = request.orderBy.map((name) => `${quoteIdentifier(name)}::text`).join(", ");
-    const { rows } = await extended(client, `SELECT ${keys} FROM ${STAGE} ORDER BY ctid DESC LIMIT 1`);
+    const rows = await inspectStage(client, table, request.orderBy);
     await client.query("COMMIT");
     await faultPoint("batch_staged");
-    return { count: rowCount ?? 0, position: (rows[0] ?? []).map((value) => value ?? "") };
+    return { rows, count: rowCount ?? 0, position: rows.position };
   } catch (error) {
     await client.query("ROLLBACK").catch(() => undefined);
     throw databaseError(error, "read the source", "SOURCE_QUERY_FAILED");

@@ -23,7 +23,7 @@ function literal(value: string, { type, collatable }: OrderColumn): string {
   return `${quoteLiteral(value)}::${type}${collatable ? ' COLLATE "C"' : ""}`;
 }
 
-export function orderBy(order: readonly OrderColumn[], alias = "q"): string {
+function orderBy(order: readonly OrderColumn[], alias = "q"): string {
   return order.map((column) => expression(column, alias)).join(", ");
 }
 

@@ -1,6 +1,7 @@
 import type { Client } from "../../postgres/connection.ts";
+import { quoteIdentifier } from "../../postgres/identifiers.ts";
 import type { ReadRequest } from "../source.ts";
-import { readStatement } from "./query-text.ts";
+import { asSubquery, readStatement } from "./query-text.ts";
 import { extended, orderColumns } from "./read-session.ts";
 
 /** Batches by their own statements may cost this much more than one statement for all: they hold no long snapshot. */
@@ -11,12 +12,20 @@ const TOLERATED_FACTOR = 2;
  * whole cost; one that must aggregate or sort first would do all its work again for every batch.
  */
 export async function canSeek(client: Client, request: ReadRequest, batchSize: number): Promise<boolean> {
+  if (await hasNulls(client, request)) return false;
   const order = await orderColumns(client, request.columns, request.orderBy);
-  const statement = readStatement(request, order);
+  const statement = readStatement({ ...request, nulls: "excluded" }, order);
   const whole = await estimate(client, statement);
   if (whole.rows <= batchSize) return true;
   const batch = await estimate(client, `${statement}\nLIMIT ${batchSize}`);
   return batch.cost * (whole.rows / batchSize) <= whole.cost * TOLERATED_FACTOR;
+}
+
+/** Batches by position pass rows without a key over, so these must be met another way: by reading all at once. */
+async function hasNulls(client: Client, { query, orderBy }: ReadRequest): Promise<boolean> {
+  const missing = orderBy.map((name) => `q.${quoteIdentifier(name)} IS NULL`).join(" OR ");
+  const { rows } = await extended(client, `SELECT EXISTS (SELECT 1 FROM ${asSubquery(query)} WHERE ${missing})`);
+  return rows[0]?.[0] === "t";
 }
 
 async function estimate(client: Client, statement: string): Promise<{ cost: number; rows: number }> {

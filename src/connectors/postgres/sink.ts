@@ -10,6 +10,7 @@ import type { Load } from "./loads/load.ts";
 import { newTableLoad } from "./loads/new-table-load.ts";
 import { shadowLoad } from "./loads/shadow-load.ts";
 import { upsertLoad } from "./loads/upsert-load.ts";
+import { openPuller } from "./pull-batch.ts";
 import { createStage } from "./stage.ts";
 import { tableWriter } from "./table-writer.ts";
 import { readTargetTable, type TargetTable } from "./target-table.ts";
@@ -36,8 +37,12 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink {
         const table = await readTargetTable(client, target, request);
         const load = chooseLoad(table, request);
         const resumed = request.load.kind === "replace" && (await load.canResume(client));
-        await createStage(client, table);
-        return tableWriter({ client, table, load, resumed, kept, canPull: config.loaderUrl !== undefined });
+        const canPull = config.loaderUrl !== undefined;
+        await createStage(client, table, canPull);
+        const puller = canPull
+          ? openPuller({ client, table, load, connect: () => openWriterSession(config) })
+          : undefined;
+        return tableWriter({ client, table, load, resumed, kept, puller });
       } catch (error) {
         await client.end();
         throw databaseError(error, "prepare the target");
@@ -70,8 +75,8 @@ function createThenShadow(table: TargetTable, loadId: string, guard: SinkRequest
   return {
     ...shadow,
     async begin(client) {
-      await upsertLoad(table).begin(client);
-      await shadow.begin(client);
+      await upsertLoad(table).begin?.(client);
+      await shadow.begin?.(client);
     },
   };
 }

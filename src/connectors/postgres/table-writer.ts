@@ -1,8 +1,10 @@
+import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { from as copyFrom } from "pg-copy-streams";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Row } from "../../domain/row.ts";
+import type { SqlSession } from "../../domain/sql-session.ts";
 import { faultPoint } from "../../observability/fault-points.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { databaseError } from "../../postgres/errors.ts";
@@ -10,8 +12,8 @@ import { quoteTable } from "../../postgres/identifiers.ts";
 import { batchOfRows, type RowBatch } from "../row-batch.ts";
 import type { BatchResult, CommitBatch, KeptCheckpoint, KeyRange, RejectedRow, SinkWriter } from "../sink.ts";
 import type { Load } from "./loads/load.ts";
-import { pullBatch } from "./pull-batch.ts";
-import { STAGE } from "./stage.ts";
+import type { Puller } from "./pull-batch.ts";
+import { inspectStage, STAGE } from "./stage.ts";
 import { nameList, type TargetTable } from "./target-table.ts";
 
 export interface TableWriterParts {
@@ -20,13 +22,13 @@ export interface TableWriterParts {
   readonly load: Load;
   readonly resumed: boolean;
   readonly kept: KeptCheckpoint | undefined;
-  /** The session can become the reader, so that rows of the same database need not leave it. */
-  readonly canPull: boolean;
+  /** Where sessions can become the reader, so that rows of the same database need not leave it. */
+  readonly puller: Puller | undefined;
 }
 
 /** One session, one transaction per batch: stage → apply → checkpoint → commit. */
 export function tableWriter(parts: TableWriterParts): SinkWriter {
-  const { client, table, load, resumed } = parts;
+  const { client, table, load, resumed, puller } = parts;
   const what = `write to ${quoteTable(table.name)}`;
   return {
     key: table.key.map(({ name }) => name),
@@ -34,20 +36,23 @@ export function tableWriter(parts: TableWriterParts): SinkWriter {
     resumed,
     kept: parts.kept,
     transaction: (work) => inTransaction(client, what, () => work(client)),
-    pull: parts.canPull ? (request, limit, commit) => pullBatch(parts, request, limit, commit) : undefined,
+    pull: puller?.pull,
 
-    begin: (fence) =>
-      inTransaction(client, what, async () => {
-        await load.begin(client);
+    async begin(fence) {
+      if (load.begin === undefined) return;
+      await inTransaction(client, what, async () => {
+        await load.begin?.(client);
         await fence(client);
-      }),
+      });
+    },
 
     async write(batch, range, commit) {
+      await puller?.rest();
       try {
-        return await inTransaction(client, what, () => writeAll(parts, batch, range, commit));
+        return await inBatch(client, load, what, () => writeAll(parts, batch, range, commit));
       } catch (error) {
         if (!(error instanceof VitrinaError) || error.retry !== "row") throw error;
-        return await inTransaction(client, what, () => writeGoodRows(parts, batch, commit));
+        return await inBatch(client, load, what, () => writeGoodRows(parts, batch, range, commit));
       }
     },
 
@@ -61,13 +66,19 @@ export function tableWriter(parts: TableWriterParts): SinkWriter {
       });
     },
 
-    close: () => client.end(),
+    async close() {
+      await Promise.all([client.end(), puller?.close()]);
+    },
   };
 }
 
-export async function inTransaction<T>(client: Client, what: string, work: () => Promise<T>): Promise<T> {
+export function inBatch<T>(client: Client, load: Load, what: string, work: () => Promise<T>): Promise<T> {
+  return inTransaction(client, what, work, `BEGIN; ${load.batchSettings}`);
+}
+
+async function inTransaction<T>(client: Client, what: string, work: () => Promise<T>, begin = "BEGIN"): Promise<T> {
   try {
-    await client.query("BEGIN");
+    await client.query(begin);
     await faultPoint("transaction_begun");
     const result = await work();
     await client.query("COMMIT");
@@ -86,16 +97,24 @@ async function writeAll<T>(
 ): Promise<T> {
   await stageRows(client, table, batch);
   await faultPoint("batch_staged");
-  const result = await load.apply(client);
-  await load.applyRange(client, range);
+  const rows = await inspectStage(client, table);
+  const result = await load.apply(client, { rows, range, complete: true });
   await faultPoint("batch_applied");
   return commitStaged(client, commit, { ...result, rejects: [] });
 }
 
 export async function commitStaged<T>(client: Client, commit: CommitBatch<T>, result: BatchResult): Promise<T> {
-  const answer = await commit(client, result);
+  const answer = await commit(preparing(client), result);
   await faultPoint("checkpoint_recorded");
   return answer;
+}
+
+/** The statements of a checkpoint come again with every batch: the server parses and plans them once. */
+function preparing(client: Client): SqlSession {
+  return {
+    query: (text, values) =>
+      client.query({ name: createHash("md5").update(text).digest("hex"), text, values: values ?? [] }),
+  };
 }
 
 /** The stage may hold the batch before, or one that failed. */
@@ -110,12 +129,18 @@ async function stageRows(client: Client, table: TargetTable, batch: RowBatch): P
  * Some rows of the batch were refused. They are found by halving: each part is tried and undone. The others are
  * written; nothing is deleted in their range, because a refused row still stands for its row in the target.
  */
-async function writeGoodRows<T>(parts: TableWriterParts, batch: RowBatch, commit: CommitBatch<T>): Promise<T> {
+async function writeGoodRows<T>(
+  parts: TableWriterParts,
+  batch: RowBatch,
+  range: KeyRange,
+  commit: CommitBatch<T>,
+): Promise<T> {
   const { client, table, load } = parts;
   const rejects: RejectedRow[] = [];
-  const good = await findGoodRows(parts, batch.rows(), rejects);
+  const good = await findGoodRows(parts, batch.rows(), range, rejects);
   await stageRows(client, table, batchOfRows(good));
-  const result = await load.apply(client);
+  const rows = await inspectStage(client, table);
+  const result = await load.apply(client, { rows, range, complete: false });
   await faultPoint("batch_applied");
   return commitStaged(client, commit, { ...result, rejects });
 }
@@ -123,9 +148,10 @@ async function writeGoodRows<T>(parts: TableWriterParts, batch: RowBatch, commit
 async function findGoodRows(
   parts: TableWriterParts,
   rows: readonly Row[],
+  range: KeyRange,
   rejects: RejectedRow[],
 ): Promise<readonly Row[]> {
-  const error = await tryRows(parts, rows);
+  const error = await tryRows(parts, rows, range);
   if (error === undefined) return rows;
   const [row] = rows;
   if (rows.length === 1 && row !== undefined) {
@@ -133,19 +159,20 @@ async function findGoodRows(
     return [];
   }
   const middle = Math.ceil(rows.length / 2);
-  const first = await findGoodRows(parts, rows.slice(0, middle), rejects);
-  const second = await findGoodRows(parts, rows.slice(middle), rejects);
+  const first = await findGoodRows(parts, rows.slice(0, middle), range, rejects);
+  const second = await findGoodRows(parts, rows.slice(middle), range, rejects);
   return [...first, ...second];
 }
 
 async function tryRows(
   { client, table, load }: TableWriterParts,
   rows: readonly Row[],
+  range: KeyRange,
 ): Promise<VitrinaError | undefined> {
   await client.query("SAVEPOINT try");
   try {
     await stageRows(client, table, batchOfRows(rows));
-    await load.apply(client);
+    await load.apply(client, { rows: await inspectStage(client, table), range, complete: false });
     return undefined;
   } catch (error) {
     const failure = databaseError(error, `write to ${quoteTable(table.name)}`);

@@ -25,9 +25,10 @@ export interface TargetTable {
 export async function readTargetTable(client: Client, name: TableName, request: SinkRequest): Promise<TargetTable> {
   const label = quoteTable(name);
   if (!(await tableExists(client, label))) return plannedTable(client, name, request);
-  const missing = missingColumns(await readColumns(client, label), request.columns);
+  const found = await readColumns(client, label);
+  const missing = missingColumns(found, request.columns);
   if (missing.length > 0) await addColumns(client, label, missing, request.addColumns);
-  const existing = await readColumns(client, label);
+  const existing = missing.length > 0 ? await readColumns(client, label) : found;
   const uniqueKeys = await readUniqueKeys(client, label);
   const keyNames = request.key.length > 0 ? request.key : (uniqueKeys.find(({ primary }) => primary)?.columns ?? []);
   if (keyNames.length === 0) {

@@ -1,8 +1,8 @@
+import type { Client } from "../../../postgres/connection.ts";
 import { quoteTable } from "../../../postgres/identifiers.ts";
-import type { DeletionGuard } from "../../sink.ts";
-import { mergeInto, rowsDiffer, sameKey } from "../merge-statement.ts";
+import type { DeletionGuard, KeyRange } from "../../sink.ts";
+import { mergeInto, rowsDiffer, SEEK_BY_KEY, sameKey } from "../merge-statement.ts";
 import { behind, upTo } from "../query-text.ts";
-import { inspectStage, STAGE } from "../stage.ts";
 import { nameList, type TargetTable } from "../target-table.ts";
 import { requireFewDeletions } from "./deletion-guard.ts";
 import type { Load } from "./load.ts";
@@ -18,13 +18,53 @@ export function compareLoad(table: TargetTable, loadId: string, guard: DeletionG
   const target = quoteTable(table.name);
   const changed = loadTable(table.name, loadId, "load");
   const gone = loadTable(table.name, loadId, "gone");
-  const names = nameList(table.columns);
   const keys = nameList(table.key);
-  const count = `SELECT (SELECT count(*) FROM ${target}) AS existing, (SELECT count(*) FROM ${quoteTable(gone)}) AS deleted,
-    (SELECT count(*) FROM ${quoteTable(changed)} c WHERE NOT EXISTS (SELECT FROM ${target} t WHERE ${sameKey(table.key, "t", "c")})) AS added`;
+
+  const within = ({ after, upTo: last }: KeyRange): string => {
+    const bounds = [
+      ...(after === null ? [] : [behind(after, table.key, "t")]),
+      ...(last === null ? [] : [upTo(last, table.key, "t")]),
+    ];
+    return bounds.length === 0 ? "" : `WHERE ${bounds.join(" AND ")}`;
+  };
+
+  /** Keeps aside what differs, by one pass over the staged rows and, without gaps, their range of the target. */
+  const keepDifferences = (staged: string, range: KeyRange | undefined): string => {
+    const [join, filter] = range === undefined ? ["LEFT", ""] : ["FULL", within(range)];
+    // Numbered names: those of the query may be any.
+    const rowNames = table.columns.map((_, index) => `c${index}`).join(", ");
+    const keyNames = table.key.map((_, index) => `k${index}`).join(", ");
+    return `
+      WITH difference (is_gone, ${rowNames}, ${keyNames}) AS (
+        SELECT s.ctid IS NULL, ${nameList(table.columns, "s")}, ${nameList(table.key, "t")}
+          FROM ${staged} AS s
+          ${join} JOIN (SELECT t.ctid, ${nameList(table.columns, "t")} FROM ${target} AS t ${filter}) AS t
+            ON ${sameKey(table.key, "t", "s")}
+         WHERE s.ctid IS NULL OR t.ctid IS NULL OR ${rowsDiffer(table, "t", "s")}
+      ), kept AS (
+        INSERT INTO ${quoteTable(changed)} (${nameList(table.columns)})
+        SELECT ${rowNames} FROM difference WHERE NOT is_gone RETURNING 1
+      ), missed AS (
+        INSERT INTO ${quoteTable(gone)} (${keys})
+        SELECT ${keyNames} FROM difference WHERE is_gone ON CONFLICT DO NOTHING
+      )
+      SELECT count(*) AS kept FROM kept`;
+  };
+
+  const requireAllowed = async (client: Client, deleted: number): Promise<void> => {
+    const { rows } = await client.query<{ existing: string; added: string }>(
+      `SELECT (SELECT count(*) FROM ${target}) AS existing, (
+         SELECT count(*) FROM ${quoteTable(changed)} c
+          WHERE NOT EXISTS (SELECT FROM ${target} t WHERE ${sameKey(table.key, "t", "c")})) AS added`,
+    );
+    const [existing, added] = [Number(rows[0]?.existing), Number(rows[0]?.added)];
+    requireFewDeletions(target, guard, { existing, deleted }, existing - deleted + added);
+  };
+
   return {
     name: NAME,
     canResume: (client) => isMarked(client, changed, NAME),
+    batchSettings: "",
 
     async begin(client) {
       await dropTables(client, [changed, gone]);
@@ -36,43 +76,23 @@ export function compareLoad(table: TargetTable, loadId: string, guard: DeletionG
       await markLoad(client, changed, NAME);
     },
 
-    async apply(client) {
-      const { relation, distinct, duplicates } = await inspectStage(client, table);
-      const { rowCount } = await client.query(
-        `INSERT INTO ${quoteTable(changed)} (${names})
-         SELECT ${nameList(table.columns, "s")} FROM ${relation} AS s
-           LEFT JOIN ${target} AS t ON ${sameKey(table.key, "t", "s")}
-          WHERE t.ctid IS NULL OR ${rowsDiffer(table, "t", "s")}`,
-      );
-      const written = rowCount ?? 0;
+    async apply(client, { rows: { relation, distinct, duplicates }, range, complete }) {
+      if (!complete) await client.query(SEEK_BY_KEY);
+      const statement = keepDifferences(relation, complete ? range : undefined);
+      const written = Number((await client.query<{ kept: string }>(statement)).rows[0]?.kept);
       return { rows_written: written, rows_unchanged: distinct - written, rows_deduplicated: duplicates };
     },
 
-    async applyRange(client, range) {
-      const bounds = [
-        range.after === null ? "" : `AND ${behind(range.after, table.key, "t")}`,
-        range.upTo === null ? "" : `AND ${upTo(range.upTo, table.key, "t")}`,
-      ];
-      await client.query(
-        `INSERT INTO ${quoteTable(gone)} (${keys})
-         SELECT ${nameList(table.key, "t")} FROM ${target} AS t
-          WHERE NOT EXISTS (SELECT FROM ${STAGE} s WHERE ${sameKey(table.key, "t", "s")}) ${bounds.join(" ")}
-         ON CONFLICT DO NOTHING`,
-      );
-    },
-
     async finish(client) {
-      const { rows } = await client.query<{ existing: string; deleted: string; added: string }>(count);
-      const [existing, deleted, added] = [rows[0]?.existing, rows[0]?.deleted, rows[0]?.added].map(Number) as [
-        number,
-        number,
-        number,
-      ];
-      requireFewDeletions(target, guard, { existing, deleted }, existing - deleted + added);
+      const { rows } = await client.query<{ kept: string; deleted: string }>(
+        `SELECT (SELECT count(*) FROM ${quoteTable(changed)}) AS kept, (SELECT count(*) FROM ${quoteTable(gone)}) AS deleted`,
+      );
+      const [kept, deleted] = [Number(rows[0]?.kept), Number(rows[0]?.deleted)];
       if (deleted > 0) {
+        await requireAllowed(client, deleted);
         await client.query(`DELETE FROM ${target} t USING ${quoteTable(gone)} g WHERE ${sameKey(table.key, "t", "g")}`);
       }
-      await client.query(mergeInto(target, quoteTable(changed), table));
+      if (kept > 0) await client.query(mergeInto(target, quoteTable(changed), table));
       await dropTables(client, [changed, gone]);
       return { rows_deleted: deleted };
     },

@@ -1,5 +1,6 @@
 import type { Client } from "../../../postgres/connection.ts";
 import type { KeyRange } from "../../sink.ts";
+import type { StagedRows } from "../stage.ts";
 
 /** How staged rows get into the target: one file per way. All methods run inside a transaction of the caller. */
 export interface Load {
@@ -7,14 +8,23 @@ export interface Load {
   readonly name: string;
   /** True when an unfinished load of this kind is there to be continued. */
   canResume(client: Client): Promise<boolean>;
-  begin(client: Client): Promise<void>;
-  apply(client: Client): Promise<AppliedRows>;
-  /** Once per batch, after its rows were applied; not when some of them were refused. */
-  applyRange(client: Client, range: KeyRange): Promise<void>;
+  /** Only where something must exist before the first batch. */
+  begin?(client: Client): Promise<void>;
+  /** Settings for the planner, made at the beginning of a batch's transaction. */
+  readonly batchSettings: string;
+  apply(client: Client, staged: StagedBatch): Promise<AppliedRows>;
   finish(client: Client): Promise<{ rows_deleted: number }>;
 }
 
-export interface AppliedRows {
+interface StagedBatch {
+  readonly rows: StagedRows;
+  /** The keys that the staged rows stand for. */
+  readonly range: KeyRange;
+  /** False when rows of this range were refused: then a key that is not staged is not gone. */
+  readonly complete: boolean;
+}
+
+interface AppliedRows {
   readonly rows_written: number;
   readonly rows_unchanged: number;
   readonly rows_deduplicated: number;

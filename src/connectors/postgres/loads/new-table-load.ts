@@ -1,6 +1,5 @@
 import type { Client } from "../../../postgres/connection.ts";
 import { quoteIdentifier, quoteTable } from "../../../postgres/identifiers.ts";
-import { inspectStage } from "../stage.ts";
 import { columnDefinitions, nameList, type TableName, type TargetTable } from "../target-table.ts";
 import type { Load } from "./load.ts";
 import { dropTables, isMarked, loadTable, markLoad } from "./load-table.ts";
@@ -23,6 +22,7 @@ export function newTableLoad(table: TargetTable, loadId: string): Load {
   return {
     name: NAME,
     canResume: (client) => isMarked(client, loading, NAME),
+    batchSettings: "",
 
     async begin(client) {
       await dropTables(client, [loading]);
@@ -32,13 +32,10 @@ export function newTableLoad(table: TargetTable, loadId: string): Load {
       await markLoad(client, loading, NAME);
     },
 
-    async apply(client) {
-      const { relation, distinct, duplicates } = await inspectStage(client, table);
+    async apply(client, { rows: { relation, distinct, duplicates } }) {
       await client.query(`INSERT INTO ${label} (${names}) SELECT ${names} FROM ${relation} AS s`);
       return { rows_written: distinct, rows_unchanged: 0, rows_deduplicated: duplicates };
     },
-
-    applyRange: async () => undefined,
 
     async finish(client) {
       const named = await primaryKeyName(client, table.name);

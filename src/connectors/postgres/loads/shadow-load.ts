@@ -1,7 +1,6 @@
 import { quoteTable } from "../../../postgres/identifiers.ts";
 import type { DeletionGuard } from "../../sink.ts";
-import { mergeInto, rowsDiffer, sameKey } from "../merge-statement.ts";
-import { inspectStage } from "../stage.ts";
+import { mergeInto, rowsDiffer, SEEK_BY_KEY, sameKey } from "../merge-statement.ts";
 import { nameList, type TargetTable } from "../target-table.ts";
 import { requireFewDeletions } from "./deletion-guard.ts";
 import type { Load } from "./load.ts";
@@ -20,6 +19,7 @@ export function shadowLoad(table: TargetTable, loadId: string, guard: DeletionGu
   return {
     name: NAME,
     canResume: (client) => isMarked(client, shadow, NAME),
+    batchSettings: SEEK_BY_KEY,
 
     async begin(client) {
       await dropTables(client, [shadow]);
@@ -28,22 +28,19 @@ export function shadowLoad(table: TargetTable, loadId: string, guard: DeletionGu
       await markLoad(client, shadow, NAME);
     },
 
-    async apply(client) {
-      const { relation, distinct, duplicates } = await inspectStage(client, table);
-      const { rows } = await client.query<{ again: string; same: string }>(
+    async apply(client, { rows: { relation, distinct, duplicates } }) {
+      const { rows: counts } = await client.query<{ again: string; same: string }>(
         `SELECT count(*) FILTER (WHERE l.ctid IS NOT NULL) AS again,
                 count(*) FILTER (WHERE l.ctid IS NULL AND t.ctid IS NOT NULL AND NOT (${rowsDiffer(table, "t", "s")})) AS same
            FROM ${relation} AS s
            LEFT JOIN ${label} AS l ON ${sameKey(table.key, "l", "s")}
            LEFT JOIN ${target} AS t ON ${sameKey(table.key, "t", "s")}`,
       );
-      const again = Number(rows[0]?.again);
-      const same = Number(rows[0]?.same);
+      const again = Number(counts[0]?.again);
+      const same = Number(counts[0]?.same);
       await client.query(mergeInto(label, relation, table));
       return { rows_written: distinct - again - same, rows_unchanged: same, rows_deduplicated: duplicates + again };
     },
-
-    applyRange: async () => undefined,
 
     async finish(client) {
       const missing = `NOT EXISTS (SELECT FROM ${label} l WHERE ${sameKey(table.key, "l", "t")})`;

@@ -1,31 +1,56 @@
+import type { Client } from "../../../postgres/connection.ts";
+import { sqlState } from "../../../postgres/errors.ts";
 import { quoteTable } from "../../../postgres/identifiers.ts";
-import { mergeInto } from "../merge-statement.ts";
-import { inspectStage } from "../stage.ts";
+import { mergeInto, SEEK_BY_KEY } from "../merge-statement.ts";
 import { columnDefinitions, nameList, type TargetTable } from "../target-table.ts";
 import type { Load } from "./load.ts";
+
+const UNIQUE_VIOLATION = "23505";
 
 /** Each batch goes straight into the target: for incremental loads. */
 export function upsertLoad(table: TargetTable): Load {
   const target = quoteTable(table.name);
+  const names = nameList(table.columns);
+  const primaryKey = `PRIMARY KEY (${nameList(table.key)})`;
+  const create = async (client: Client): Promise<void> => {
+    await client.query(`CREATE TABLE IF NOT EXISTS ${target} (${columnDefinitions(table.columns)}, ${primaryKey})`);
+  };
+
+  /** The target was empty before the first batch, and no key has come twice since. */
+  let allNew: boolean | undefined;
+  const isEmpty = async (client: Client): Promise<boolean> => {
+    const { rows } = await client.query<{ empty: string }>(`SELECT NOT EXISTS (SELECT FROM ${target}) AS empty`);
+    return rows[0]?.empty === "t";
+  };
+
+  /** Without looking for each row in the target first, which is a third of the work; false when one was there. */
+  const insertNew = async (client: Client, relation: string): Promise<boolean> => {
+    try {
+      const insert = `INSERT INTO ${target} (${names}) SELECT ${names} FROM ${relation} AS s`;
+      await client.query(`SAVEPOINT fresh; ${insert}; RELEASE SAVEPOINT fresh`);
+      return true;
+    } catch (error) {
+      if (sqlState(error) !== UNIQUE_VIOLATION) throw error;
+      await client.query("ROLLBACK TO SAVEPOINT fresh");
+      return false;
+    }
+  };
+
   return {
     name: "upsert",
     canResume: async () => true,
+    batchSettings: SEEK_BY_KEY,
+    ...(!table.exists && { begin: create }),
 
-    async begin(client) {
-      if (table.exists) return;
-      await client.query(
-        `CREATE TABLE IF NOT EXISTS ${target} (${columnDefinitions(table.columns)}, PRIMARY KEY (${nameList(table.key)}))`,
-      );
-    },
-
-    async apply(client) {
-      const { relation, distinct, duplicates } = await inspectStage(client, table);
+    async apply(client, { rows: { relation, distinct, duplicates } }) {
+      allNew ??= await isEmpty(client);
+      allNew &&= await insertNew(client, relation);
+      if (allNew) return { rows_written: distinct, rows_unchanged: 0, rows_deduplicated: duplicates };
       const { rowCount } = await client.query(mergeInto(target, relation, table));
       const written = rowCount ?? 0;
       return { rows_written: written, rows_unchanged: distinct - written, rows_deduplicated: duplicates };
     },
 
-    applyRange: async () => undefined,
     finish: async () => ({ rows_deleted: 0 }),
   };
 }

@@ -1,0 +1,2 @@
+/** Why a ratio is not reached, by its name. */
+export const REMARKS = {};

@@ -1,0 +1,190 @@
+// Proves that the tests notice when a safeguard is gone: takes each one out in turn, in a copy of the repository, and
+// runs the tests that must fail then. Usage: npm run test:mutation [-- part of a name]. Exits with 1 if one survives.
+import { execFileSync, spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+const ZOMBIE = "tests/chaos/zombie.test.ts";
+const LATE_COMMIT = "tests/chaos/late-commit.test.ts";
+
+/**
+ * `replace`: pairs of texts; each must occur in the file, and all its occurrences are replaced. A mutant must compile:
+ * a condition is made constant in a way that the compiler does not see through.
+ */
+const MUTATIONS = [
+  {
+    name: "fence: a lost lease is not noticed at commit",
+    file: "src/meta-store/postgres/checkpoints.ts",
+    replace: [["lease_owner = $2 AND lease_epoch = $3", "$2::uuid IS NOT NULL AND $3::bigint IS NOT NULL"]],
+    tests: [ZOMBIE],
+  },
+  {
+    name: "fence beside the data: an old epoch may still write",
+    file: "src/connectors/postgres/kept-checkpoint.ts",
+    replace: [["pipeline_id = $1 AND epoch = $2", "pipeline_id = $1 AND $2::bigint IS NOT NULL"]],
+    tests: [ZOMBIE],
+  },
+  {
+    name: "timeout: a frozen runner keeps its transaction",
+    file: "src/connectors/postgres/sink.ts",
+    replace: [["config.idleTimeoutMs", "config.idleTimeoutMs * 0"]],
+    tests: [ZOMBIE],
+  },
+  {
+    name: "watermark: moves as far as was read, past transactions in flight",
+    file: "src/connectors/postgres/change-cursor.ts",
+    replace: [['return within === "t" ? reached', 'return within !== "no answer" ? reached']],
+    tests: [LATE_COMMIT],
+  },
+  {
+    name: "watermark of numbers: a position counts at once",
+    file: "src/connectors/postgres/change-cursor.ts",
+    replace: [['rows[0]?.ended !== "t"', 'rows[0]?.ended === "no answer"']],
+    tests: [LATE_COMMIT],
+  },
+  {
+    name: "fingerprint: the watermark of another query is reused",
+    file: "src/data-plane/load.ts",
+    replace: [["state.watermarkFingerprint !== fingerprint)", 'state.watermarkFingerprint === "none")']],
+    tests: ["tests/integration/incremental-load.test.ts"],
+  },
+  {
+    name: "fingerprint: the position of another query is continued",
+    file: "src/domain/checkpoint.ts",
+    replace: [
+      ["checkpoint.fingerprint === fingerprint ?", "checkpoint.fingerprint !== fingerprint.concat(fingerprint) ?"],
+    ],
+    tests: ["tests/integration/runner.test.ts"],
+  },
+  {
+    name: "accounting: a batch that does not add up is recorded",
+    file: "src/domain/run.ts",
+    replace: [
+      ["return rows_read + rows_added ===", "return rows_read < 0 || rows_read + rows_added <"],
+      ["+ rows_dropped;", "+ rows_dropped + 1e9;"],
+    ],
+    tests: ["tests/conformance/meta-store.test.ts"],
+  },
+  {
+    name: "accounting: the database does not check the sums",
+    file: "src/meta-store/migrations/0004_engine.sql",
+    replace: [["rows_read + rows_added = rows_written", "rows_read + rows_added <> -1 - rows_written"]],
+    tests: ["tests/integration/migrations.test.ts"],
+  },
+  {
+    name: "protocol: a query may hold several statements",
+    file: "src/connectors/postgres/read-session.ts",
+    replace: [[', queryMode: "extended"', ""]],
+    tests: ["tests/chaos/resume.test.ts"],
+  },
+  {
+    name: "collation: text is compared by the rules of a language",
+    file: "src/connectors/postgres/query-text.ts",
+    replace: [[`collatable ? ' COLLATE "C"' : ""`, 'collatable ? " " : ""']],
+    tests: ["tests/chaos/resume.test.ts"],
+  },
+  {
+    name: "guard: a full load deletes without a limit",
+    file: "src/connectors/postgres/loads/deletion-guard.ts",
+    replace: [["if (existing === 0 || deleted === 0) return;", "if (existing >= 0 || deleted === 0) return;"]],
+    tests: ["tests/integration/full-load.test.ts"],
+  },
+  {
+    name: "refused load: is continued instead of read anew",
+    file: "src/data-plane/executor.ts",
+    replace: [['code !== "DATABASE_BUSY")', 'code === "DATABASE_BUSY")']],
+    tests: ["tests/chaos/resume.test.ts"],
+  },
+];
+
+function fail(message) {
+  console.error(`mutation check: ${message}`);
+  process.exit(2);
+}
+
+/** What is in the working tree, committed or not; the installed packages are shared. */
+function copyRepository(folder) {
+  const names = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: root });
+  for (const name of names.toString().split("\0")) {
+    if (name === "" || name === "node_modules" || !existsSync(join(root, name))) continue;
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    cpSync(join(root, name), join(folder, name));
+  }
+  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
+}
+
+/** Returns the compiler's words when it refuses. Not by prepare.mjs, which could also install packages. */
+function compile(folder) {
+  rmSync(join(folder, "dist"), { recursive: true, force: true });
+  const args = ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"];
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: folder });
+  cpSync(join(folder, "src/meta-store/migrations"), join(folder, "dist/meta-store/migrations"), { recursive: true });
+  return status === 0 ? undefined : `${stdout}${stderr}`;
+}
+
+/** The titles of the tests that failed. A run without any result is no answer. */
+function failingTests(folder, files) {
+  const report = join(folder, "mutation-report.json");
+  rmSync(report, { force: true });
+  const args = ["node_modules/vitest/vitest.mjs", "run", "--reporter=json", `--outputFile=${report}`, ...files];
+  const { stderr } = spawnSync(process.execPath, args, { cwd: folder, timeout: 600_000, maxBuffer: 2 ** 28 });
+  if (!existsSync(report)) fail(`vitest left no report:\n${stderr}`);
+  const { numTotalTests, testResults } = JSON.parse(readFileSync(report, "utf8"));
+  if (numTotalTests === 0) fail(`no tests ran in ${files.join(", ")}:\n${stderr}`);
+  return testResults.flatMap(({ name, status, assertionResults }) => {
+    const failed = assertionResults.filter((test) => test.status === "failed").map((test) => test.fullName);
+    return failed.length === 0 && status === "failed" ? [`${name} as a whole`] : failed;
+  });
+}
+
+/** Returns what puts the file right again. */
+function mutate(folder, { name, file, replace }) {
+  const path = join(folder, file);
+  const original = readFileSync(path, "utf8");
+  let mutant = original;
+  for (const [from, to] of replace) {
+    if (!mutant.includes(from)) fail(`"${name}" no longer fits: ${file} does not contain\n  ${from}`);
+    mutant = mutant.replaceAll(from, to);
+  }
+  writeFileSync(path, mutant);
+  return () => writeFileSync(path, original);
+}
+
+/** True when the tests noticed. */
+function isKilled(folder, mutation) {
+  const restore = mutate(folder, mutation);
+  try {
+    const mistake = compile(folder);
+    if (mistake !== undefined) fail(`"${mutation.name}" does not compile, so no test can notice it:\n${mistake}`);
+    const [first, ...others] = failingTests(folder, mutation.tests);
+    const more = others.length > 0 ? ` (and ${others.length} more)` : "";
+    console.log(
+      first === undefined ? `SURVIVED  ${mutation.name}` : `killed    ${mutation.name}\n          by: ${first}${more}`,
+    );
+    return first !== undefined;
+  } finally {
+    restore();
+  }
+}
+
+const wanted = MUTATIONS.filter(({ name }) => name.includes(process.argv[2] ?? ""));
+if (wanted.length === 0) fail(`no mutation has "${process.argv[2]}" in its name.`);
+if (!existsSync(join(root, "node_modules"))) fail("the packages are not installed: run npm run build first.");
+const folder = mkdtempSync(join(tmpdir(), "vitrina-mutation-"));
+let survivors = 0;
+try {
+  copyRepository(folder);
+  const refused = compile(folder);
+  if (refused !== undefined) fail(`the sources do not compile:\n${refused}`);
+  const unmutated = failingTests(folder, [...new Set(wanted.flatMap(({ tests }) => tests))]);
+  if (unmutated.length > 0) fail(`these tests fail without any mutation:\n  ${unmutated.join("\n  ")}`);
+  survivors = wanted.filter((mutation) => !isKilled(folder, mutation)).length;
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+console.log(`${wanted.length - survivors} killed, ${survivors} survived`);
+process.exitCode = survivors === 0 ? 0 : 1;

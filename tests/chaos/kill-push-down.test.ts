@@ -1,0 +1,4 @@
+import { describeKills } from "../support/chaos-kills.ts";
+import { KINDS } from "../support/chaos-kinds.ts";
+
+describeKills("push-down", KINDS);

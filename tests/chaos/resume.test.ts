@@ -1,0 +1,76 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { diedAt, openChaos } from "../support/chaos.ts";
+import { type Bench, openBench } from "../support/pipelines.ts";
+
+/** When an unfinished load may be continued, and when it must not. */
+
+describe("a load that was refused as a whole", () => {
+  let bench: Bench;
+  beforeEach(async () => {
+    bench = await openBench();
+    await bench.startRunner();
+  });
+  afterEach(() => bench.close());
+
+  const strategies: [string, string][] = [
+    ["compare and apply", "int"],
+    ["shadow and merge", "text"],
+  ];
+  it.each(strategies)("is read anew when the source was put right, by %s", async (strategy, type) => {
+    await bench.query(
+      `CREATE TABLE content.film AS SELECT n::${type} AS id, 'film' AS title FROM generate_series(1, 100) n`,
+    );
+    const pipeline = await bench.create({ source_query: "SELECT id, title FROM content.film", target_key: ["id"] });
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 100 });
+
+    await bench.query("CREATE TABLE kept AS TABLE content.film; DELETE FROM content.film WHERE id::int > 10");
+    expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "TOO_MANY_DELETIONS", strategy });
+    await bench.query("TRUNCATE content.film; INSERT INTO content.film SELECT id, 'right' FROM kept");
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 100, rows_written: 100, strategy });
+    expect(await bench.rowsOf(pipeline.target_table)).toEqual(await bench.rowsOf("content.film"));
+  });
+});
+
+describe("a load that was interrupted", () => {
+  it("goes on by bytes, though its text key takes upper and lower case for equal", async ({ onTestFinished }) => {
+    const chaos = await openChaos("stream");
+    onTestFinished(() => chaos.close());
+    await chaos.query(`
+      CREATE COLLATION content.blind (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+      CREATE TABLE content.word (word text COLLATE content.blind NOT NULL);
+      INSERT INTO content.word SELECT unnest(ARRAY[upper(md5(n::text)), lower(md5(n::text))]) FROM generate_series(1, 20) n`);
+    const pipeline = await chaos.create({
+      name: "words",
+      source_query: "SELECT word FROM content.word",
+      target_table: "analytics.words",
+      target_key: ["word"],
+      create_target: true,
+      batch_size: 1,
+    });
+    await chaos.store.requestRun(pipeline.id, "api");
+    await diedAt(chaos.runner("batch_committed:1:kill"), "batch_committed");
+    chaos.runner();
+    await chaos.atRest();
+    const missing = `SELECT word COLLATE "C" FROM content.word EXCEPT SELECT word COLLATE "C" FROM analytics.words`;
+    expect(await chaos.query(missing)).toEqual([]);
+  });
+});
+
+describe("a query that closes its bracket", () => {
+  let bench: Bench;
+  beforeEach(async () => {
+    bench = await openBench();
+    await bench.startRunner();
+  });
+  afterEach(() => bench.close());
+
+  it("R8.2 gets no second statement executed", async () => {
+    const harm = "COMMIT; BEGIN READ WRITE; SELECT lo_create(4242); COMMIT; BEGIN";
+    const pipeline = await bench.create({
+      source_query: `SELECT 1 AS id) AS q; ${harm}; SELECT * FROM (SELECT 1 AS id`,
+      target_key: ["id"],
+    });
+    expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "SOURCE_QUERY_FAILED" });
+    expect(await bench.query("SELECT oid FROM pg_largeobject_metadata")).toEqual([]);
+  });
+});

@@ -1,0 +1,136 @@
+import { describe, expect, it } from "vitest";
+import type { Pipeline } from "../../src/domain/pipeline.ts";
+import { type Chaos, DATA_PATH, faulted, faultLine, LEASE_MS, openChaos, type Path } from "../support/chaos.ts";
+import {
+  createPipeline,
+  createSource,
+  differences,
+  INCREMENTAL,
+  type Kind,
+  loadTables,
+  NEW_TARGET,
+  OLD_TARGET,
+  ROWS,
+  TEXT_KEY,
+} from "../support/chaos-kinds.ts";
+import type { VitrinaProcess } from "../support/vitrina-process.ts";
+
+interface Case {
+  readonly kind: Kind;
+  readonly path: Path;
+  readonly frozen: string;
+  /** The point it must pass when it is awake: it tried. */
+  readonly tried?: string;
+  /** The point it must not pass: it was refused. */
+  readonly refused?: string;
+}
+
+/**
+ * A runner is frozen (SIGSTOP) until its lease is over and another one holds the pipeline, then woken (SIGCONT). What
+ * it does then must leave no trace.
+ */
+describe.concurrent("a runner that wakes up after its lease", () => {
+  const beforeBatch = { tried: "batch_applied:4", refused: "checkpoint_recorded:4" };
+  const beforeEnd = { frozen: "load_read:1", tried: "load_applied:1", refused: "load_committed:1" };
+  const cases: Case[] = [
+    { kind: OLD_TARGET, path: "stream", frozen: "batch_committed:3", ...beforeBatch },
+    { kind: OLD_TARGET, path: "push-down", ...beforeEnd },
+    { kind: OLD_TARGET, path: "elsewhere", ...beforeEnd },
+    { kind: NEW_TARGET, path: "stream", frozen: "batch_read:4", ...beforeBatch },
+    // Its session that reads ahead may be ended by the server meanwhile, so how far it gets is open.
+    { kind: INCREMENTAL, path: "push-down", frozen: "batch_committed:3", refused: "checkpoint_recorded:4" },
+    { kind: INCREMENTAL, path: "rows", frozen: "batch_transformed:4", ...beforeBatch },
+    { kind: INCREMENTAL, path: "elsewhere", frozen: "batch_committed:3", ...beforeBatch },
+    { kind: INCREMENTAL, path: "stream", frozen: "load_read:1", refused: "watermark_moved:1" },
+  ];
+  it.for(cases)("R4.7 is refused by the fence: $kind.name by $path, frozen at $frozen", async (given, context) => {
+    const chaos = await openChaos(given.path);
+    context.onTestFinished(() => chaos.close());
+    const { zombie, owner, pipeline, trace } = await takeOver(chaos, given);
+
+    zombie.signal("SIGCONT");
+    await zombie.untilPrinted("run dropped");
+    if (given.tried !== undefined) expect(zombie.output()).toMatch(faultLine(given.tried, "delay"));
+    if (given.refused !== undefined) expect(zombie.output()).not.toMatch(faultLine(given.refused, "delay"));
+    expect(await readTrace(chaos, pipeline)).toEqual(trace);
+    await requireGoodEnd(chaos, pipeline, owner);
+  });
+
+  const holding: Case[] = [
+    { kind: OLD_TARGET, path: "push-down", frozen: "batch_applied:4" },
+    { kind: INCREMENTAL, path: "stream", frozen: "checkpoint_recorded:4" },
+    { kind: INCREMENTAL, path: "elsewhere", frozen: "checkpoint_recorded:4" },
+    { kind: TEXT_KEY, path: "stream", frozen: "load_applied:1" },
+    { kind: NEW_TARGET, path: "push-down", frozen: "transaction_begun:1" },
+  ];
+  it.for(holding)(
+    "R4.7 cannot hold the pipeline by its open transaction: $kind.name by $path, frozen at $frozen",
+    async (given, context) => {
+      const chaos = await openChaos(given.path);
+      context.onTestFinished(() => chaos.close());
+      // Returns only when the server has ended the session of the frozen runner, and with it its locks.
+      const { zombie, owner, pipeline, trace } = await takeOver(chaos, given);
+
+      zombie.signal("SIGCONT");
+      await zombie.untilPrinted("run dropped");
+      expect(await readTrace(chaos, pipeline)).toEqual(trace);
+      await requireGoodEnd(chaos, pipeline, owner);
+    },
+  );
+});
+
+describe.concurrent("a runner whose event loop is blocked", () => {
+  it("R4.7 keeps its lease by its heartbeat thread, for twice as long as the lease", async ({ onTestFinished }) => {
+    const chaos = await openChaos("stream");
+    onTestFinished(() => chaos.close());
+    await createSource(chaos);
+    const pipeline = await createPipeline(chaos, NEW_TARGET, "stream", "mart");
+    await chaos.store.requestRun(pipeline.id, "api");
+    const blocked = chaos.runner(`batch_read:4:block:${2 * LEASE_MS}`);
+    await faulted(blocked, "batch_read", "block");
+    const other = chaos.runner();
+    await other.untilPrinted("runner started");
+    await chaos.atRest();
+    const runs = (await chaos.store.listRuns(pipeline.id, { limit: 10 })).items;
+    expect(runs.map(({ status, rows_written }) => ({ status, rows_written }))).toEqual([
+      { status: "SUCCESS", rows_written: ROWS },
+    ]);
+    expect(await differences(chaos, pipeline.target_table)).toBe(0);
+  });
+});
+
+/** Freezes one runner at the point, and has another one hold the pipeline before its first batch. */
+async function takeOver(chaos: Chaos, { kind, path, frozen, tried, refused }: Case) {
+  await createSource(chaos);
+  const pipeline = await createPipeline(chaos, kind, path, "mart");
+  await chaos.store.requestRun(pipeline.id, "api");
+  const marks = [tried, refused].filter((mark) => mark !== undefined).map((mark) => `${mark}:delay:0`);
+  const zombie = chaos.runner([`${frozen}:stop`, ...marks].join(","));
+  await faulted(zombie, frozen, "stop");
+  const owner = chaos.runner("prepared:1:park");
+  await faulted(owner, "prepared", "park");
+  const [lost] = (await chaos.store.listRuns(pipeline.id, { limit: 2 })).items.slice(1);
+  expect(lost).toMatchObject({ status: "FAILED", error_code: "RUNNER_LOST", data_path: DATA_PATH[path] });
+  return { zombie, owner, pipeline, trace: await readTrace(chaos, pipeline) };
+}
+
+/** Everything a runner could leave behind: rows, checkpoints, runs; with the transaction that wrote them. */
+async function readTrace({ query, target }: Chaos, { id }: Pipeline): Promise<unknown> {
+  const tables = ["_vitrina_load_", "_vitrina_gone_"].map((prefix) => `analytics.${prefix}${id.replaceAll("-", "")}`);
+  return {
+    rows: await target.query("SELECT t, content.state_of(t) AS state FROM unnest($1::text[]) t", [
+      ["analytics.mart", "analytics._vitrina_checkpoint", ...tables],
+    ]),
+    checkpoint: await query("SELECT s.xmin, s::text FROM etl.etl_state s WHERE s.pipeline_id = $1", [id]),
+    runs: await query("SELECT r.xmin, r::text FROM etl.etl_runs r WHERE r.pipeline_id = $1 ORDER BY r.id", [id]),
+  };
+}
+
+async function requireGoodEnd(chaos: Chaos, { id, target_table }: Pipeline, owner: VitrinaProcess): Promise<void> {
+  owner.signal("SIGUSR2");
+  await chaos.atRest();
+  const runs = (await chaos.store.listRuns(id, { limit: 10 })).items;
+  expect(runs.map(({ status }) => status)).toEqual(["SUCCESS", "FAILED"]);
+  expect(await differences(chaos, target_table)).toBe(0);
+  expect(await loadTables(chaos)).toEqual([]);
+}

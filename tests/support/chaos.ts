@@ -1,0 +1,114 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { inject } from "vitest";
+import { newPipelineSchema, type Pipeline } from "../../src/domain/pipeline.ts";
+import type { MetaStore } from "../../src/meta-store/meta-store.ts";
+import { STATE_OF } from "./chaos-watcher.ts";
+import { createTestDatabase, type TestDatabase } from "./database.ts";
+import { until } from "./until.ts";
+import { roleEnvironment, spawnVitrina, type VitrinaProcess } from "./vitrina-process.ts";
+
+/**
+ * How rows travel. It follows from what runner and pipeline are given: a login that may do both sides, a code task, a
+ * target in another database (then by stream too, but with a checkpoint of its own beside the data).
+ */
+export type Path = "push-down" | "stream" | "rows" | "elsewhere";
+
+/** As the run record names it. */
+export const DATA_PATH = { "push-down": "push-down", stream: "stream", rows: "rows", elsewhere: "stream" } as const;
+
+/** The shortest lease there is: a lost runner is missed after three seconds. */
+export const LEASE_MS = 3000;
+
+/** Recovery takes a lease, plus the start of a process on a busy machine. */
+const RECOVERY_MS = 60_000;
+
+export const COPY_TASK = "copy";
+const TASKS = `export default ({ defineTask, z }) => [defineTask({
+  name: "${COPY_TASK}", description: "Copies each row.", params: z.strictObject({}), run: (rows) => rows.map((row) => ({ ...row })) })];`;
+
+/** Databases of its own, and real runner processes on them that end with the test, whatever happens. */
+export interface Chaos {
+  /** Source and meta-store. */
+  readonly database: TestDatabase;
+  /** The same, unless the path is `elsewhere`. */
+  readonly target: TestDatabase;
+  readonly store: MetaStore;
+  query: TestDatabase["query"];
+  create(config: object): Promise<Pipeline>;
+  /** `fault` as in VITRINA_FAULT; `more` wins over the usual environment. */
+  runner(fault?: string, more?: Record<string, string>): VitrinaProcess;
+  /** Waits until no pipeline runs or waits. */
+  atRest(timeoutMs?: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openChaos(path: Path, given?: TestDatabase): Promise<Chaos> {
+  const database = given ?? (await createTestDatabase(inject("postgresUrl")));
+  const target = path === "elsewhere" ? await createTestDatabase(inject("postgresUrl")) : database;
+  for (const { query } of new Set([database, target])) {
+    await query(`CREATE SCHEMA content; GRANT USAGE ON SCHEMA content TO vitrina_reader;
+      ALTER DEFAULT PRIVILEGES IN SCHEMA content GRANT SELECT ON TABLES TO vitrina_reader; ${STATE_OF}`);
+  }
+  const tasks = await mkdtemp(join(tmpdir(), "vitrina-chaos-"));
+  await writeFile(join(tasks, "tasks.mjs"), TASKS);
+  const store = database.openStore();
+  const processes: VitrinaProcess[] = [];
+  return {
+    database,
+    target,
+    store,
+    query: database.query,
+    create: (config) => store.createPipeline(newPipelineSchema.parse(config), "chaos"),
+
+    runner(fault, more = {}) {
+      const env = {
+        ...roleEnvironment({ ...database.urls, writer: target.urls.writer }),
+        ...(path === "push-down" && { LOADER_DATABASE_URL: database.urls.loader as string }),
+        ...(path === "rows" && { TASKS_DIR: tasks }),
+        ...(fault !== undefined && { VITRINA_FAULT: fault }),
+        LEASE_SECONDS: String(LEASE_MS / 1000),
+        RUNNER_POLL_SECONDS: "1",
+        RUNNER_CONCURRENCY: "1",
+        STOP_TIMEOUT_SECONDS: "1",
+        LOG_LEVEL: "debug",
+        ...more,
+      };
+      const started = spawnVitrina(["runner"], { env });
+      processes.push(started);
+      return started;
+    },
+
+    async atRest(timeoutMs = RECOVERY_MS) {
+      const busy = "SELECT FROM etl.etl_pipelines WHERE status NOT IN ('IDLE', 'FAILED', 'PAUSED')";
+      const isOver = async () => (await database.query(busy)).length === 0;
+      await until("every pipeline is at rest", isOver, timeoutMs);
+    },
+
+    async close() {
+      for (const { child } of processes) child.kill("SIGKILL");
+      await Promise.all(processes.map(({ exited }) => exited));
+      await rm(tasks, { recursive: true, force: true });
+      if (target !== database) await target.drop();
+      await database.drop();
+    },
+  };
+}
+
+/** Proves that the fault happened, and that it ended the process. */
+export async function diedAt(runner: VitrinaProcess, point: string): Promise<void> {
+  await faulted(runner, point, "kill");
+  const end = await runner.exited;
+  if (end !== "SIGKILL") throw new Error(`The runner ended with ${end}, not by SIGKILL:\n${runner.output()}`);
+}
+
+/** `point` with or without its ordinal. */
+export async function faulted(runner: VitrinaProcess, point: string, action: string): Promise<void> {
+  await runner.untilPrinted(faultLine(point, action));
+}
+
+/** What a process prints when a fault happens. */
+export function faultLine(point: string, action: string): RegExp {
+  return new RegExp(`^FAULT ${point.split(":")[0]} ${action}$`, "m");
+}
