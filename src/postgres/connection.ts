@@ -47,6 +47,8 @@ export function createPool(options: ConnectionOptions & { readonly max: number }
   const pool = new pg.Pool({ ...clientConfig(options, metaTypes), max: options.max, idleTimeoutMillis: 30_000 });
   // An idle connection that the server closes must not end the process; the next query reports the trouble.
   pool.on("error", () => undefined);
+  // The same for one that is lost while it is in use, between two statements of a transaction.
+  pool.on("connect", (client) => client.on("error", () => undefined));
   return pool;
 }
 

@@ -1,6 +1,7 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import type { Client } from "../../postgres/connection.ts";
+import { sqlState } from "../../postgres/errors.ts";
 import { quoteTable } from "../../postgres/identifiers.ts";
 import type { CheckpointOwner, KeptCheckpoint, KeptPosition } from "../sink.ts";
 
@@ -15,9 +16,14 @@ export async function openKeptCheckpoint(
   { pipelineId, epoch }: CheckpointOwner,
 ): Promise<KeptCheckpoint> {
   const table = quoteTable({ schema, table: "_vitrina_checkpoint" });
-  await client.query(`CREATE TABLE IF NOT EXISTS ${table} (
+  await client
+    .query(`CREATE TABLE IF NOT EXISTS ${table} (
     pipeline_id uuid PRIMARY KEY, epoch bigint NOT NULL, batch_no bigint NOT NULL DEFAULT 0,
-    scan_position text[], fingerprint text, safe_point text, updated_at timestamptz NOT NULL DEFAULT clock_timestamp())`);
+    scan_position text[], fingerprint text, safe_point text, updated_at timestamptz NOT NULL DEFAULT clock_timestamp())`)
+    .catch((error: unknown) => {
+      // IF NOT EXISTS does not help against somebody who makes it this very moment.
+      if (!["23505", "42710", "42P07"].includes(sqlState(error) ?? "")) throw error;
+    });
   const { rows } = await client.query(
     `INSERT INTO ${table} AS c (pipeline_id, epoch) VALUES ($1, $2)
      ON CONFLICT (pipeline_id) DO UPDATE SET epoch = excluded.epoch WHERE c.epoch <= excluded.epoch
