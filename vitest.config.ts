@@ -5,6 +5,8 @@ export default defineConfig({
     include: ["tests/**/*.test.ts"],
     testTimeout: 60_000,
     hookTimeout: 120_000,
+    // Most tests wait for a database or a process; one worker per core keeps both busy.
+    maxWorkers: 2,
     globalSetup: ["tests/support/global-setup.ts"],
   },
 });

@@ -4,10 +4,11 @@ import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
+// Compiles the sources when they have changed; so nothing of them can be imported before.
 execFileSync(process.execPath, [fileURLToPath(new URL("../scripts/prepare.mjs", import.meta.url))], {
   stdio: "inherit",
 });
-const { describeMachine, ratioLine, resultsPage, timeLine } = await import("./support/report.mjs");
+const { describeMachine, measuredLine, ratioLine, resultsPage } = await import("./support/report.mjs");
 const { openWorld } = await import("./support/world.mjs");
 const { startRunner } = await import("./support/runner.mjs");
 const { ratioOf } = await import("./support/statistics.mjs");
@@ -42,10 +43,10 @@ const skipped = [];
 
 console.log(`Making ${rows.toLocaleString("en")} rows …`);
 const world = await openWorld(rows);
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => leave().finally(() => process.exit(130)));
 try {
-  world.quick = options.quick;
   const machine = await describeMachine(world);
-  console.log(machine.join("\n"));
+  console.log(machine.lines.join("\n"));
   world.runner = await startRunner(world);
   const groups = [];
   for (const group of GROUPS) {
@@ -53,7 +54,6 @@ try {
     if (wanted.length === 0 || (group.onlyInFullBench && options.quick && options.only.length === 0)) continue;
     groups.push(await measureGroup(group, wanted));
   }
-  await world.runner.stop();
   const isWhole = options.only.length === 0 && !options.quick;
   if (isWhole) {
     const page = resultsPage({ machine, rows, rounds, groups, remarks: REMARKS, skipped });
@@ -61,6 +61,11 @@ try {
   }
   console.log(isWhole ? "\nWritten to benches/RESULTS.md." : "\nOnly a whole bench writes benches/RESULTS.md.");
 } finally {
+  await leave();
+}
+
+async function leave() {
+  await world.runner?.stop();
   await world.close();
 }
 
@@ -77,7 +82,7 @@ async function measureGroup(group, ratios) {
   }
   console.log();
   await group.tearDown?.(world);
-  for (const [name, measurements] of measured) console.log(`  ${timeLine(name, measurements, group.unit)}`);
+  for (const [name, measurements] of measured) console.log(`  ${measuredLine(name, measurements, group.unit)}`);
   const results = ratios.flatMap((ratio) => ratioOf(ratio, measured) ?? []);
   for (const result of results) console.log(`  → ${ratioLine(result)}`);
   return { name: group.name, unit: group.unit, measured, ratios: results };

@@ -43,7 +43,7 @@ const MUTATIONS = [
   {
     name: "watermark of numbers: a position counts at once",
     file: "src/connectors/postgres/change-cursor.ts",
-    replace: [['rows[0]?.ended !== "t"', 'rows[0]?.ended === "no answer"']],
+    replace: [['rows[0]?.ended !== "t"', "rows[0]?.ended === undefined"]],
     tests: [LATE_COMMIT],
   },
   {
@@ -102,8 +102,7 @@ const MUTATIONS = [
 ];
 
 function fail(message) {
-  console.error(`mutation check: ${message}`);
-  process.exit(2);
+  throw new Error(message);
 }
 
 /** What is in the working tree, committed or not; the installed packages are shared. */
@@ -114,6 +113,7 @@ function copyRepository(folder) {
     mkdirSync(dirname(join(folder, name)), { recursive: true });
     cpSync(join(root, name), join(folder, name));
   }
+  if (!existsSync(join(root, "node_modules"))) fail("the packages are not installed: run npm run build first.");
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
 }
 
@@ -171,20 +171,25 @@ function isKilled(folder, mutation) {
   }
 }
 
-const wanted = MUTATIONS.filter(({ name }) => name.includes(process.argv[2] ?? ""));
-if (wanted.length === 0) fail(`no mutation has "${process.argv[2]}" in its name.`);
-if (!existsSync(join(root, "node_modules"))) fail("the packages are not installed: run npm run build first.");
-const folder = mkdtempSync(join(tmpdir(), "vitrina-mutation-"));
-let survivors = 0;
-try {
+function checkAll(folder) {
+  const wanted = MUTATIONS.filter(({ name }) => name.includes(process.argv[2] ?? ""));
+  if (wanted.length === 0) fail(`no mutation has "${process.argv[2]}" in its name.`);
   copyRepository(folder);
   const refused = compile(folder);
   if (refused !== undefined) fail(`the sources do not compile:\n${refused}`);
   const unmutated = failingTests(folder, [...new Set(wanted.flatMap(({ tests }) => tests))]);
   if (unmutated.length > 0) fail(`these tests fail without any mutation:\n  ${unmutated.join("\n  ")}`);
-  survivors = wanted.filter((mutation) => !isKilled(folder, mutation)).length;
+  const survivors = wanted.filter((mutation) => !isKilled(folder, mutation)).length;
+  console.log(`${wanted.length - survivors} killed, ${survivors} survived`);
+  return survivors === 0 ? 0 : 1;
+}
+
+const folder = mkdtempSync(join(tmpdir(), "vitrina-mutation-"));
+try {
+  process.exitCode = checkAll(folder);
+} catch (error) {
+  console.error(`mutation check: ${error.message}`);
+  process.exitCode = 2;
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
-console.log(`${wanted.length - survivors} killed, ${survivors} survived`);
-process.exitCode = survivors === 0 ? 0 : 1;

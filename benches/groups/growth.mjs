@@ -20,6 +20,7 @@ const load = (name, dataPath, large) => async (world) => {
     const peak = await peakMemory(runner.pid);
     const memory = peak === undefined ? "memory unknown" : `runner at most ${peak.toFixed(0)} MB`;
     const verdict = peak > MEMORY_LIMIT_MB ? ` (more than the ${MEMORY_LIMIT_MB} MB aimed for)` : "";
+    // As if it had been the same number of rows.
     return { [name]: { ms: (ms / rows) * world.rows, note: `${memory}${verdict}` } };
   } finally {
     await runner.stop();
@@ -40,24 +41,24 @@ export default {
     for (const client of [world.admin, world.elsewhere]) await client.query("DROP TABLE content.title_large");
   },
   steps: [
-    { gives: ["push-down"], measure: load("push-down", "push-down", false) },
-    { gives: ["push-down × 5"], measure: load("push-down × 5", "push-down", true) },
-    { gives: ["stream"], measure: load("stream", "stream", false) },
-    { gives: ["stream × 5"], measure: load("stream × 5", "stream", true) },
+    { gives: ["push-down, 1 ×"], measure: load("push-down, 1 ×", "push-down", false) },
+    { gives: ["push-down, 5 ×"], measure: load("push-down, 5 ×", "push-down", true) },
+    { gives: ["stream, 1 ×"], measure: load("stream, 1 ×", "stream", false) },
+    { gives: ["stream, 5 ×"], measure: load("stream, 5 ×", "stream", true) },
   ],
   ratios: [
     {
       name: "growth",
       title: "Cost per row with five times the rows ÷ with the rows of the other benches (same database)",
-      ours: "push-down × 5",
-      reference: "push-down",
+      ours: "push-down, 5 ×",
+      reference: "push-down, 1 ×",
       target: 1.15,
     },
     {
       name: "growth-stream",
       title: "The same between two databases",
-      ours: "stream × 5",
-      reference: "stream",
+      ours: "stream, 5 ×",
+      reference: "stream, 1 ×",
       target: 1.15,
     },
   ],

@@ -24,6 +24,7 @@ export async function startRunner(world) {
   await untilRegistered(world, child, () => trouble);
   return {
     pid: child.pid,
+    /** Repeating it changes nothing. */
     async stop() {
       child.kill("SIGTERM");
       await exited;

@@ -20,7 +20,7 @@ export async function openWorld(rows) {
     return client;
   };
   const close = async () => {
-    await Promise.all(sessions.map((client) => client.end()));
+    await Promise.allSettled(sessions.map((client) => client.end()));
     await postgres.stop();
     await rm(dataDir, { recursive: true, force: true });
   };

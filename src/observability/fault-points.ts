@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
  * Named places where a test can make a fault happen: at every boundary where something becomes durable. Off unless the
  * runner is started with VITRINA_FAULT; then `name:nth:action` acts when the point is passed for the nth time.
  */
-const FAULT_POINTS = [
+export const FAULT_POINTS = [
   "claimed",
   "prepared",
   "batch_read",
