@@ -39,7 +39,8 @@ export function decodeCopyText(bytes: Buffer): Row[] {
 }
 
 function decodeLine(line: string): Row {
-  return line.split("\t").map(decodeValue);
+  const values = line.split("\t");
+  return line.includes("\\") ? values.map(decodeValue) : values;
 }
 
 /** The last row alone: enough to know where a batch ends. */
