@@ -92,6 +92,14 @@ export const ERROR_CATALOGUE = {
   ),
   NOT_SUPPORTED: entry(422, "never", "This is not supported yet", "See the changelog for what each release can do."),
 
+  // Queries
+  QUERY_REFUSED: entry(
+    422,
+    "never",
+    "The query does something that is not allowed",
+    "Change what the detail names; a query is one SELECT over the allowed source schemas.",
+  ),
+
   // Reading and writing
   SOURCE_QUERY_FAILED: entry(
     422,

@@ -1,11 +1,9 @@
 import type { PipelineId } from "../../domain/pipeline.ts";
 import type { PipelineState } from "../../meta-store/meta-store.ts";
+import { actorOf } from "../actor.ts";
 import type { Api, ApiParts } from "../server.ts";
 import { checkConfiguration } from "./check-configuration.ts";
 import { operations } from "./operations.ts";
-
-/** Until people log in, every change has the same author. */
-const AUTHOR = "api";
 
 export function pipelineRoutes(api: Api, parts: ApiParts): void {
   configurationRoutes(api, parts);
@@ -17,17 +15,19 @@ export function pipelineRoutes(api: Api, parts: ApiParts): void {
 function configurationRoutes(api: Api, { store, targets }: ApiParts): void {
   api.get("/pipelines", { schema: operations.listPipelines }, ({ query }) => store.listPipelines(query));
 
-  api.post("/pipelines", { schema: operations.createPipeline }, async ({ body }, reply) => {
+  api.post("/pipelines", { schema: operations.createPipeline }, async (request, reply) => {
+    const { body } = request;
     checkConfiguration(body, targets);
-    const pipeline = await store.createPipeline(body, AUTHOR);
+    const pipeline = await store.createPipeline(body, actorOf(request).name);
     return reply.code(201).header("location", `/api/v1/pipelines/${pipeline.id}`).send(pipeline);
   });
 
   api.get("/pipelines/:id", { schema: operations.getPipeline }, ({ params }) => store.getPipeline(params.id));
 
-  api.patch("/pipelines/:id", { schema: operations.updatePipeline }, async ({ params, body }) => {
+  api.patch("/pipelines/:id", { schema: operations.updatePipeline }, async (request) => {
+    const { params, body } = request;
     const { id } = await store.getPipeline(params.id);
-    return store.updatePipeline(id, body, AUTHOR, (merged) => checkConfiguration(merged, targets, body));
+    return store.updatePipeline(id, body, actorOf(request).name, (merged) => checkConfiguration(merged, targets, body));
   });
 
   api.delete("/pipelines/:id", { schema: operations.deletePipeline }, async ({ params }, reply) => {

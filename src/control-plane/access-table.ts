@@ -1,0 +1,26 @@
+import type { Role } from "../domain/access.ts";
+
+/** The role that each operation of the API needs. An operation that is not listed does not exist for anybody. */
+export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
+  // Pipelines
+  listPipelines: "viewer",
+  getPipeline: "viewer",
+  createPipeline: "editor",
+  updatePipeline: "editor",
+  deletePipeline: "editor",
+  runPipeline: "operator",
+  pausePipeline: "operator",
+  getPipelineStatus: "viewer",
+  getPipelineState: "viewer",
+  resetPipelineState: "admin",
+  keepPipelineState: "admin",
+
+  // Runs
+  listRuns: "viewer",
+  getRun: "viewer",
+
+  // Health
+  getHealth: "anyone",
+  getLiveness: "anyone",
+  getReadiness: "anyone",
+};
