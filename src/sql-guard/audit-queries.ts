@@ -26,7 +26,7 @@ const REACHED = `
 /** The view of the audit itself is not among them. */
 export const RELATIONS_REACHED = `${REACHED}
   SELECT DISTINCT n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind,
-         vn.nspname::text AS via_schema, v.relname::text AS via_name, v.relkind::text AS via_kind
+         vn.nspname::text AS via_schema, v.relname::text AS via_name
     FROM reached
     JOIN pg_class c ON c.oid = reached.relid JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN (pg_class v JOIN pg_namespace vn ON vn.oid = v.relnamespace)

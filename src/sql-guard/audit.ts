@@ -37,7 +37,8 @@ export async function audit(session: SqlSession, query: string, rules: GuardRule
       ? await auditView(session, query, statement, rules)
       : await auditMentions(session, mentionsIn(statement.node), rules);
   } finally {
-    await session.query("ROLLBACK");
+    // Fails only on a broken connection, which is then the trouble that is reported.
+    await session.query("ROLLBACK").catch(() => undefined);
   }
 }
 
@@ -121,7 +122,7 @@ async function reachedFindings(
   { allowedSchemas }: GuardRules,
 ): Promise<readonly Finding[]> {
   const { rows } = await session.query(RELATIONS_REACHED, [starts]);
-  return (rows as Row[]).flatMap(({ schema, name, kind, via_schema, via_name, via_kind }) => {
+  return (rows as Row[]).flatMap(({ schema, name, kind, via_schema, via_name }) => {
     const relation = shown(schema ?? "", name ?? "");
     const through = via_schema === null ? "" : ` (reached through ${shown(via_schema ?? "", via_name ?? "")})`;
     if (!allowedSchemas.includes(schema ?? "")) {
@@ -129,9 +130,7 @@ async function reachedFindings(
       return [{ what: `the table ${relation}${through} ${rule}` }];
     }
     if (READABLE_KINDS.has(kind ?? "")) return [];
-    return [
-      { what: `${relation}${through} is neither a table nor a view${via_kind === "p" ? " of this database" : ""}` },
-    ];
+    return [{ what: `the relation ${relation}${through} is neither a table nor a view of this database` }];
   });
 }
 

@@ -24,7 +24,7 @@ export async function examine(query: string, rules: GuardRules): Promise<readonl
 
 function statementName(kind: string): string {
   return kind
-    .replace(/Stmt$/, "")
+    .replace(/^Variable|Stmt$/g, "")
     .replace(/([a-z])([A-Z])/g, "$1 $2")
     .toUpperCase();
 }
