@@ -5,6 +5,7 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import type { TargetAllowList } from "../domain/target.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
+import type { GuardRules } from "../sql-guard/guard.ts";
 import { acceptJsonOnly, BODY_LIMIT_BYTES } from "./body-parser.ts";
 import { handleError, handleUnknownPath } from "./error-handler.ts";
 import { healthRoutes } from "./health/routes.ts";
@@ -17,6 +18,7 @@ import { validatorCompiler } from "./validation.ts";
 export interface ApiParts {
   readonly store: MetaStore;
   readonly targets: TargetAllowList;
+  readonly guard: GuardRules;
   readonly log: Log;
   readonly version: string;
 }

@@ -4,6 +4,7 @@ import type { BatchCommit, Claim, MetaStore } from "../meta-store/meta-store.ts"
 import { faultPoint } from "../observability/fault-points.ts";
 import type { Log } from "../observability/log.ts";
 import { databaseError } from "../postgres/errors.ts";
+import type { GuardRules } from "../sql-guard/guard.ts";
 import type { TaskHost } from "../tasks/task.ts";
 import { moveBatches } from "./execute-batch.ts";
 import { type Load, openLoad } from "./load.ts";
@@ -12,6 +13,7 @@ export interface ExecutorParts {
   readonly connectors: Connectors;
   readonly tasks: TaskHost;
   readonly targets: TargetAllowList;
+  readonly guard: GuardRules;
   readonly store: Pick<MetaStore, "getState" | "batchCommit" | "databaseId">;
 }
 

@@ -8,6 +8,7 @@ import { parseTaskPlan, type TaskPlan } from "../domain/task-plan.ts";
 import type { Candidate, Watermark } from "../domain/watermark.ts";
 import type { BatchCommit, Claim, PipelineState } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
+import { auditQuery } from "../sql-guard/guard.ts";
 import { openChain } from "../tasks/open-chain.ts";
 import type { Transform } from "../tasks/task.ts";
 import { besideCheckpointer, type Checkpointer, sharedCheckpointer } from "./checkpointer.ts";
@@ -60,6 +61,8 @@ export async function openLoad(parts: ExecutorParts, claim: Claim, commit: Batch
   const source = requireSource(parts, pipeline);
   const opened: { close(): Promise<void> }[] = [source];
   try {
+    // Again for every run: a view may have been given another query since the pipeline was accepted.
+    await source.lendSession((session) => auditQuery(session, plan.readerQuery, parts.guard));
     const columns = await source.describe(plan.readerQuery);
     const transform = await openChain(parts.tasks, plan.transforms, columns);
     opened.push(transform);

@@ -18,7 +18,8 @@ export async function startApi(
   log: Log,
 ): Promise<RunningPart & { url: string }> {
   const store = openStore(urls, "api", CONNECTIONS);
-  const server = await buildServer({ store, targets: settings.targets, log, version: VERSION });
+  const guard = { allowedSchemas: settings.sourceSchemas };
+  const server = await buildServer({ store, targets: settings.targets, guard, log, version: VERSION });
   const stop = async (): Promise<void> => {
     await server.close();
     await store.close();

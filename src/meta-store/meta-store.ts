@@ -25,7 +25,7 @@ export interface MetaStore {
     id: PipelineId,
     patch: PipelinePatch,
     author: string,
-    check?: (merged: Pipeline) => void,
+    check?: (merged: Pipeline) => void | Promise<void>,
   ): Promise<Pipeline>;
   /** Refused while a runner holds the pipeline. The target keeps its data. */
   deletePipeline(id: PipelineId): Promise<void>;

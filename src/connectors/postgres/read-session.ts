@@ -1,5 +1,6 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Column } from "../../domain/row.ts";
+import type { SqlSession } from "../../domain/sql-session.ts";
 import { type Client, connectForData } from "../../postgres/connection.ts";
 import { databaseError } from "../../postgres/errors.ts";
 import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
@@ -42,27 +43,36 @@ export async function openReadSession(config: PostgresSourceConfig): Promise<Cli
 /** One connection for all questions that a run asks its source; each question has a snapshot of its own. */
 export interface QuestionSession {
   ask<T>(question: (client: Client) => Promise<T>): Promise<T>;
+  /** For whoever begins and ends transactions himself. */
+  lend<T>(use: (session: SqlSession) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
 export function questionSession(config: PostgresSourceConfig): QuestionSession {
   let connected: Promise<Client> | undefined;
+  const withClient = async <T>(use: (client: Client) => Promise<T>): Promise<T> => {
+    connected ??= connectToSource(config);
+    try {
+      return await use(await connected);
+    } catch (error) {
+      const broken = connected;
+      connected = undefined;
+      await broken.then((client) => client.end()).catch(() => undefined);
+      throw sourceError(error);
+    }
+  };
   return {
-    async ask(question) {
-      connected ??= connectToSource(config);
-      try {
-        const client = await connected;
+    ask: (question) =>
+      withClient(async (client) => {
         await client.query(`${BEGIN}; SET LOCAL statement_timeout = ${config.readTimeoutMs}`);
         const answer = await question(client);
         await client.query("COMMIT");
         return answer;
-      } catch (error) {
-        const broken = connected;
-        connected = undefined;
-        await broken.then((client) => client.end()).catch(() => undefined);
-        throw sourceError(error);
-      }
-    },
+      }),
+    lend: (use) =>
+      withClient((client) =>
+        use({ query: (text, values) => client.query({ text, values, queryMode: "extended" } as never) }),
+      ),
     async close() {
       await connected?.then((client) => client.end()).catch(() => undefined);
       connected = undefined;

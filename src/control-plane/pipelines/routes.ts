@@ -12,12 +12,12 @@ export function pipelineRoutes(api: Api, parts: ApiParts): void {
   observationRoutes(api, parts);
 }
 
-function configurationRoutes(api: Api, { store, targets }: ApiParts): void {
+function configurationRoutes(api: Api, { store, ...allowed }: ApiParts): void {
   api.get("/pipelines", { schema: operations.listPipelines }, ({ query }) => store.listPipelines(query));
 
   api.post("/pipelines", { schema: operations.createPipeline }, async (request, reply) => {
     const { body } = request;
-    checkConfiguration(body, targets);
+    await checkConfiguration(body, allowed);
     const pipeline = await store.createPipeline(body, actorOf(request).name);
     return reply.code(201).header("location", `/api/v1/pipelines/${pipeline.id}`).send(pipeline);
   });
@@ -27,7 +27,7 @@ function configurationRoutes(api: Api, { store, targets }: ApiParts): void {
   api.patch("/pipelines/:id", { schema: operations.updatePipeline }, async (request) => {
     const { params, body } = request;
     const { id } = await store.getPipeline(params.id);
-    return store.updatePipeline(id, body, actorOf(request).name, (merged) => checkConfiguration(merged, targets, body));
+    return store.updatePipeline(id, body, actorOf(request).name, (merged) => checkConfiguration(merged, allowed, body));
   });
 
   api.delete("/pipelines/:id", { schema: operations.deletePipeline }, async ({ params }, reply) => {

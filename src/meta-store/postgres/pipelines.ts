@@ -66,7 +66,7 @@ export async function updatePipeline(
   id: PipelineId,
   patch: PipelinePatch,
   author: string,
-  check: (merged: Pipeline) => void = () => undefined,
+  check: (merged: Pipeline) => void | Promise<void> = () => undefined,
 ): Promise<Pipeline> {
   try {
     return await inTransaction(pool, async (client) => {
@@ -74,7 +74,7 @@ export async function updatePipeline(
       requireUnlocked(current, patch);
       const merged = { ...current, ...patch } as Pipeline;
       if (JSON.stringify(configOf(merged)) === JSON.stringify(configOf(current))) return current;
-      check(merged);
+      await check(merged);
       const version = current.config_version + 1;
       await client.query(
         `UPDATE etl.etl_pipelines
