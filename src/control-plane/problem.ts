@@ -19,6 +19,8 @@ export const problemSchema = z
       .optional()
       .describe("Every mistake in the request."),
     pipeline_status: z.string().optional().describe("The status that does not allow the request."),
+    line: z.int().optional().describe("Where in the query, from 1."),
+    column: z.int().optional(),
     request_id: z.string().optional().describe("Find the request in the log by it."),
   })
   .describe("Problem details (RFC 9457).");
@@ -57,6 +59,7 @@ const DESCRIPTIONS = {
   413: "The body is too large.",
   415: "The body is not JSON.",
   422: "The request is not valid; `errors` points at each field.",
+  429: "Too many of these are under way.",
   503: "The database cannot be reached.",
 } as const;
 

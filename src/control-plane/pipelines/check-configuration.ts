@@ -1,14 +1,14 @@
-import { type Problem, VitrinaError } from "../../domain/error-catalogue.ts";
+import { type CodedProblem, VitrinaError } from "../../domain/error-catalogue.ts";
 import type { PipelineConfig } from "../../domain/pipeline.ts";
 import { parseSchedule } from "../../domain/schedule.ts";
 import type { TargetAllowList } from "../../domain/target.ts";
-import { parseTaskPlan } from "../../domain/task-plan.ts";
+import { inspectTaskPlan } from "../../domain/task-plan.ts";
 import { invalidRequest } from "../validation.ts";
 
 interface Rule {
   /** The fields that the rule looks at. */
   readonly fields: readonly (keyof PipelineConfig)[];
-  readonly findProblems: (config: PipelineConfig, targets: TargetAllowList) => readonly Problem[];
+  readonly findProblems: (config: PipelineConfig, targets: TargetAllowList) => readonly CodedProblem[];
 }
 
 const RULES: readonly Rule[] = [
@@ -22,37 +22,46 @@ const RULES: readonly Rule[] = [
  * against the rules it touches, so that a pipeline whose target is no longer allowed can still be disabled.
  */
 export function checkConfiguration(config: PipelineConfig, targets: TargetAllowList, change: object = config): void {
-  const problems = RULES.filter(({ fields }) => fields.some((field) => field in change)).flatMap(({ findProblems }) =>
+  const problems = configurationProblems(config, targets, change);
+  if (problems.length === 0) return;
+  throw invalidRequest(
+    "body",
+    problems.map(({ pointer, message }) => ({ pointer, message })),
+  );
+}
+
+export function configurationProblems(
+  config: PipelineConfig,
+  targets: TargetAllowList,
+  change: object = config,
+): CodedProblem[] {
+  return RULES.filter(({ fields }) => fields.some((field) => field in change)).flatMap(({ findProblems }) =>
     findProblems(config, targets),
   );
-  if (problems.length > 0) throw invalidRequest("body", problems);
 }
 
-function planProblems(config: PipelineConfig, targets: TargetAllowList): readonly Problem[] {
-  return problemsOf("/target_table", () => parseTaskPlan(config, targets));
+function planProblems(config: PipelineConfig, targets: TargetAllowList): readonly CodedProblem[] {
+  return inspectTaskPlan(config, targets).problems;
 }
 
-function scheduleProblems({ schedule_interval }: PipelineConfig): readonly Problem[] {
+function scheduleProblems({ schedule_interval }: PipelineConfig): readonly CodedProblem[] {
   if (schedule_interval === null) return [];
-  return problemsOf("/schedule_interval", () => parseSchedule(schedule_interval));
-}
-
-function incrementalProblems({ mode, incremental_key, incremental_id_key }: PipelineConfig): readonly Problem[] {
-  if (mode === "incremental" && incremental_key === null) {
-    return [{ pointer: "/incremental_key", message: "An incremental pipeline needs an incremental_key." }];
-  }
-  if (incremental_id_key !== null && incremental_key === null) {
-    return [{ pointer: "/incremental_id_key", message: "It only makes sense beside an incremental_key." }];
-  }
-  return [];
-}
-
-function problemsOf(pointer: string, parse: () => unknown): readonly Problem[] {
   try {
-    parse();
+    parseSchedule(schedule_interval);
     return [];
   } catch (error) {
     if (!(error instanceof VitrinaError)) throw error;
-    return error.problems.length > 0 ? error.problems : [{ pointer, message: error.message }];
+    return [{ code: error.code, pointer: "/schedule_interval", message: error.message }];
   }
+}
+
+function incrementalProblems({ mode, incremental_key, incremental_id_key }: PipelineConfig): readonly CodedProblem[] {
+  const code = "CURSOR_UNUSABLE";
+  if (mode === "incremental" && incremental_key === null) {
+    return [{ code, pointer: "/incremental_key", message: "An incremental pipeline needs an incremental_key." }];
+  }
+  if (incremental_id_key !== null && incremental_key === null) {
+    return [{ code, pointer: "/incremental_id_key", message: "It only makes sense beside an incremental_key." }];
+  }
+  return [];
 }
