@@ -99,6 +99,12 @@ export const ERROR_CATALOGUE = {
     "The query does something that is not allowed",
     "Change what the detail names; a query is one SELECT over the allowed source schemas.",
   ),
+  SOURCE_NOT_AUDITABLE: entry(
+    422,
+    "never",
+    "The source does not let queries be examined",
+    "Grant the reader TEMPORARY on the source database.",
+  ),
 
   QUERY_TOO_SLOW: entry(
     422,
