@@ -15,7 +15,14 @@ export const problemSchema = z
     code: z.string().describe("Stable; programs decide by it."),
     hint: z.string().describe("What to do next."),
     errors: z
-      .array(z.object({ pointer: z.string().describe("JSON pointer to the field."), message: z.string() }))
+      .array(
+        z.object({
+          pointer: z.string().describe("JSON pointer to the field."),
+          message: z.string(),
+          line: z.int().optional().describe("Where in the query, from 1."),
+          column: z.int().optional(),
+        }),
+      )
       .optional()
       .describe("Every mistake in the request."),
     pipeline_status: z.string().optional().describe("The status that does not allow the request."),

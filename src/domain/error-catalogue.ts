@@ -349,6 +349,9 @@ export interface Problem {
   /** JSON pointer to the field, e.g. `/target_key/0`; empty for the whole. */
   readonly pointer: string;
   readonly message: string;
+  /** Where in the text of the field, such as a query. */
+  readonly line?: number;
+  readonly column?: number;
 }
 
 /** The same where a whole list of mistakes is told, each of its own kind. */

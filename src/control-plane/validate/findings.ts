@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type CodedProblem, ERROR_CATALOGUE, VitrinaError } from "../../domain/error-catalogue.ts";
+import { type CodedProblem, ERROR_CATALOGUE, type Problem, VitrinaError } from "../../domain/error-catalogue.ts";
 
 export const findingSchema = z.object({
   code: z.string().describe("Stable; programs decide by it."),
@@ -29,18 +29,22 @@ export class Findings {
     return this.all.some(({ severity }) => severity === "error");
   }
 
-  /** `pointer` is for errors that do not name their place. */
+  /** `pointer` is for errors that do not name their place. An error with several problems becomes as many findings. */
   add(error: VitrinaError, pointer: string, severity: Severity = "error"): void {
-    const { line, column } = error.extra as { line?: number; column?: number };
-    this.all.push({
-      code: error.code,
-      severity,
-      pointer: error.problems[0]?.pointer ?? pointer,
-      message: error.message,
-      hint: error.hint,
-      ...(line !== undefined && { line }),
-      ...(column !== undefined && { column }),
-    });
+    const { code, hint, message, extra, problems } = error;
+    const places: readonly Problem[] = problems.length > 0 ? problems : [{ ...extra, pointer: "", message }];
+    for (const place of places) {
+      const { line, column } = place;
+      this.all.push({
+        code,
+        severity,
+        pointer: place.pointer === "" ? pointer : place.pointer,
+        message: place.message,
+        hint,
+        ...(line !== undefined && { line }),
+        ...(column !== undefined && { column }),
+      });
+    }
   }
 
   addProblem({ code, pointer, message }: CodedProblem): void {
