@@ -15,6 +15,12 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   resetPipelineState: "admin",
   keepPipelineState: "admin",
 
+  // Trying out
+  validatePipeline: "operator",
+  validateConfiguration: "editor",
+  previewPipeline: "editor",
+  previewQuery: "editor",
+
   // Runs
   listRuns: "viewer",
   getRun: "viewer",

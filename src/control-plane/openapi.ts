@@ -28,6 +28,7 @@ export async function registerDocumentation(api: Api, version: string): Promise<
       },
       tags: [
         { name: "pipelines", description: "Configure pipelines, run and pause them." },
+        { name: "trying out", description: "Find out what a configuration would do, without doing it." },
         { name: "runs", description: "What runs did." },
         { name: "health", description: "For probes." },
       ],

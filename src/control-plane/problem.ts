@@ -15,10 +15,19 @@ export const problemSchema = z
     code: z.string().describe("Stable; programs decide by it."),
     hint: z.string().describe("What to do next."),
     errors: z
-      .array(z.object({ pointer: z.string().describe("JSON pointer to the field."), message: z.string() }))
+      .array(
+        z.object({
+          pointer: z.string().describe("JSON pointer to the field."),
+          message: z.string(),
+          line: z.int().optional().describe("Where in the query, from 1."),
+          column: z.int().optional(),
+        }),
+      )
       .optional()
       .describe("Every mistake in the request."),
     pipeline_status: z.string().optional().describe("The status that does not allow the request."),
+    line: z.int().optional().describe("Where in the query, from 1."),
+    column: z.int().optional(),
     request_id: z.string().optional().describe("Find the request in the log by it."),
   })
   .describe("Problem details (RFC 9457).");
@@ -57,6 +66,7 @@ const DESCRIPTIONS = {
   413: "The body is too large.",
   415: "The body is not JSON.",
   422: "The request is not valid; `errors` points at each field.",
+  429: "Too many of these are under way.",
   503: "The database cannot be reached.",
 } as const;
 

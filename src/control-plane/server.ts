@@ -2,23 +2,32 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type RawServerDefault } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import type { Inspector } from "../connectors/inspector.ts";
 import type { TargetAllowList } from "../domain/target.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
 import type { GuardRules } from "../sql-guard/guard.ts";
 import { acceptJsonOnly, BODY_LIMIT_BYTES } from "./body-parser.ts";
+import { limitConcurrency } from "./concurrency-limit.ts";
 import { handleError, handleUnknownPath } from "./error-handler.ts";
 import { healthRoutes } from "./health/routes.ts";
 import { hideFromDocumentation, registerDocumentation } from "./openapi.ts";
 import { withOtherMethodsRefused } from "./other-methods.ts";
 import { pipelineRoutes } from "./pipelines/routes.ts";
+import { previewRoutes } from "./preview/routes.ts";
 import { runRoutes } from "./runs/routes.ts";
+import { validateRoutes } from "./validate/routes.ts";
+import type { KnownTask } from "./validate/task-problems.ts";
 import { validatorCompiler } from "./validation.ts";
 
 export interface ApiParts {
   readonly store: MetaStore;
   readonly targets: TargetAllowList;
+  readonly inspector: Inspector;
   readonly guard: GuardRules;
+  readonly previewTimeoutMs: number;
+  /** The code tasks of the living runners; without it, or when it answers `undefined`, names are not checked. */
+  readonly knownTasks?: () => Promise<readonly KnownTask[] | undefined>;
   readonly log: Log;
   readonly version: string;
 }
@@ -32,7 +41,7 @@ export type Api = FastifyInstance<
   ZodTypeProvider
 >;
 
-/** The control-plane: reads and writes the meta-store, and nothing else. */
+/** The control-plane: reads and writes the meta-store, and asks sources and targets only to explain themselves. */
 export async function buildServer(parts: ApiParts): Promise<Api> {
   const onError = handleError(parts.log);
   const api = Fastify({
@@ -56,8 +65,13 @@ export async function buildServer(parts: ApiParts): Promise<Api> {
   return api;
 }
 
+/** Each of these may keep a source busy. */
+const MOST_AT_ONCE = 4;
+
 async function registerRoutes(api: Api, parts: ApiParts): Promise<void> {
   api.get("/", { schema: { hide: true } }, (_, reply) => reply.redirect("/docs"));
+  const validations = limitConcurrency(MOST_AT_ONCE, "validations");
+  const previews = limitConcurrency(MOST_AT_ONCE, "previews");
   // The same paths answer with and without the prefix; only the first are documented.
   for (const { prefix, documented } of [
     { prefix: "/api/v1", documented: true },
@@ -68,6 +82,8 @@ async function registerRoutes(api: Api, parts: ApiParts): Promise<void> {
         if (!documented) hideFromDocumentation(scope);
         pipelineRoutes(scope, parts);
         runRoutes(scope, parts);
+        validateRoutes(scope, parts, validations);
+        previewRoutes(scope, parts, previews);
         healthRoutes(scope, parts);
         scope.get("/openapi.json", { schema: { hide: true } }, () => api.swagger());
       },

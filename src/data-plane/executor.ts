@@ -38,7 +38,11 @@ export async function executePipeline(
   const load = await openLoad(parts, claim, commit, log);
   try {
     await commit.describeRun(load.dataPath, load.writer.strategy);
-    log.info({ data_path: load.dataPath, strategy: load.writer.strategy, resumed: !load.startsAnew }, "load opened");
+    const { dataPath, dataPathReason, writer, startsAnew } = load;
+    log.info(
+      { data_path: dataPath, why: dataPathReason, strategy: writer.strategy, resumed: !startsAnew },
+      "load opened",
+    );
     if (load.startsAnew) await load.writer.begin(load.checkpointer.fenceIn);
     await faultPoint("prepared");
     const stop = await moveBatches(load, control, log);

@@ -106,6 +106,14 @@ export const ERROR_CATALOGUE = {
     "Grant the reader TEMPORARY on the source database.",
   ),
 
+  QUERY_TOO_SLOW: entry(
+    422,
+    "never",
+    "The query did not give its first rows in time",
+    "Make the query faster or smaller, or raise PREVIEW_TIMEOUT_SECONDS.",
+  ),
+  PREVIEW_BUSY: entry(429, "retry", "Too many queries are tried at once", "Wait until another one has ended."),
+
   // Reading and writing
   SOURCE_QUERY_FAILED: entry(
     422,
@@ -131,6 +139,18 @@ export const ERROR_CATALOGUE = {
     "The target lacks a column of the query",
     "Add the column to the target table, or remove it from the query.",
   ),
+  TARGET_COLUMN_REQUIRED: entry(
+    422,
+    "never",
+    "The target demands a column that the query lacks",
+    "Select the column in the query, give it a default, or let it be null.",
+  ),
+  TARGET_TYPE_MISMATCH: entry(
+    422,
+    "never",
+    "A column of the query does not fit the target's type",
+    "Cast the column in the query to the target's type, or change the target.",
+  ),
   KEY_MISSING: entry(
     422,
     "never",
@@ -144,6 +164,12 @@ export const ERROR_CATALOGUE = {
     "The target has no unique index on the key",
     "Create a unique index on exactly the key columns.",
   ),
+  KEY_NOT_UNIQUE_IN_SOURCE: entry(
+    422,
+    "never",
+    "The query returns a key more than once",
+    "Choose a key that is unique in the query, or group the query by its key.",
+  ),
   CURSOR_UNUSABLE: entry(
     422,
     "never",
@@ -155,6 +181,18 @@ export const ERROR_CATALOGUE = {
     "never",
     "Rows without an incremental key would be missed",
     "Fill the column in the source, filter such rows out of the query, or set null_cursor to exclude.",
+  ),
+  CURSOR_UNINDEXED: entry(
+    422,
+    "never",
+    "The incremental key has no index",
+    "Create an index on the incremental key in the source; without one every run reads the whole table.",
+  ),
+  CHECK_TIMED_OUT: entry(
+    422,
+    "never",
+    "A check took too long",
+    "It was left out; the run makes it with more time. An index on the columns of the check makes it fast.",
   ),
   STATE_OF_OTHER_CONFIG: entry(
     409,
@@ -311,6 +349,14 @@ export interface Problem {
   /** JSON pointer to the field, e.g. `/target_key/0`; empty for the whole. */
   readonly pointer: string;
   readonly message: string;
+  /** Where in the text of the field, such as a query. */
+  readonly line?: number;
+  readonly column?: number;
+}
+
+/** The same where a whole list of mistakes is told, each of its own kind. */
+export interface CodedProblem extends Problem {
+  readonly code: ErrorCode;
 }
 
 interface ErrorDetails {

@@ -1,4 +1,5 @@
 import { createServer } from "node:net";
+import { openInspector } from "../connectors/open-inspector.ts";
 import { buildServer } from "../control-plane/server.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Log } from "../observability/log.ts";
@@ -7,6 +8,9 @@ import { openStore } from "./database.ts";
 import { VERSION } from "./version.ts";
 
 const CONNECTIONS = 10;
+
+/** How long a source or a target may take for each question of a validation. */
+const INSPECTION_TIMEOUT_MS = 3000;
 
 export interface RunningPart {
   stop(): Promise<void>;
@@ -18,8 +22,21 @@ export async function startApi(
   log: Log,
 ): Promise<RunningPart & { url: string }> {
   const store = openStore(urls, "api", CONNECTIONS);
-  const guard = { allowedSchemas: settings.sourceSchemas };
-  const server = await buildServer({ store, targets: settings.targets, guard, log, version: VERSION });
+  const inspector = openInspector({
+    sourceUrls: new Map([["main", urls.reader], ...settings.sourceUrls]),
+    writerUrl: urls.writer,
+    canPull: urls.loader !== undefined,
+    timeoutMs: INSPECTION_TIMEOUT_MS,
+  });
+  const server = await buildServer({
+    store,
+    targets: settings.targets,
+    inspector,
+    guard: { allowedSchemas: settings.sourceSchemas },
+    previewTimeoutMs: settings.previewTimeoutMs,
+    log,
+    version: VERSION,
+  });
   const stop = async (): Promise<void> => {
     await server.close();
     await store.close();

@@ -45,6 +45,7 @@ const schema = z.object({
     .default("127.0.0.1")
     .refine(isLoopback, "is not a loopback address; without authentication the API listens only on this machine"),
   API_PORT: wholeNumber(0, 65_535).default(8000),
+  PREVIEW_TIMEOUT_SECONDS: wholeNumber(1, 60).default(5),
   SOURCE_SCHEMAS: names.default(["content", "ugc"]),
   TARGET_SCHEMAS: names.default(["analytics"]),
   TARGET_INDEXES: names.default([]),
@@ -89,6 +90,8 @@ export interface Settings {
   readonly databaseUrl: string | undefined;
   readonly dataDir: string;
   readonly api: { readonly host: string; readonly port: number };
+  /** How long a query that is only tried out may take. */
+  readonly previewTimeoutMs: number;
   readonly sourceSchemas: readonly string[];
   readonly targets: { readonly schemas: readonly string[]; readonly indexes: readonly string[] };
   /** Source connections beside `main`, by name. */
@@ -151,6 +154,7 @@ export function parseSettings(environment: Environment, folder: string): Setting
     databaseUrl: env.DATABASE_URL,
     dataDir: resolve(folder, env.VITRINA_DATA_DIR),
     api: { host: env.API_HOST, port: env.API_PORT },
+    previewTimeoutMs: env.PREVIEW_TIMEOUT_SECONDS * 1000,
     sourceSchemas: env.SOURCE_SCHEMAS,
     targets: { schemas: env.TARGET_SCHEMAS, indexes: env.TARGET_INDEXES },
     sourceUrls: sources.urls,

@@ -4,7 +4,7 @@ import { FUNCTIONS_BY_NAME, FUNCTIONS_CALLED, OTHER_OBJECTS, RELATIONS_REACHED }
 import { type FunctionFacts, refusedByFacts, refusedByName } from "./functions.ts";
 import type { GuardRules } from "./guard.ts";
 import { type Mentions, mentionsIn } from "./mentions.ts";
-import { byteOffset, type Finding, placeOf, shown } from "./refusal.ts";
+import { byteOffset, type Finding, placeOf, shown, shownPlace } from "./refusal.ts";
 import { type Statement, statementsOf } from "./tree.ts";
 
 /**
@@ -196,10 +196,11 @@ function asQueryFailure(error: unknown, query: string, { start, text }: AuditedS
   const { code, message, position } = error as { code?: string; message?: string; position?: string };
   if (code === undefined || !/^(42(?!501)|22|0A|54)/.test(code)) return error;
   const characters = Number(position ?? 0) - 1 - BEFORE_QUERY.length;
-  const place = characters < 0 ? "" : `, ${placeOf(query, start + byteOffset(text, characters))}`;
+  const place = characters < 0 ? undefined : placeOf(query, start + byteOffset(text, characters));
+  const where = place === undefined ? "" : `, ${shownPlace(place)}`;
   return new VitrinaError(
     "SOURCE_QUERY_FAILED",
-    `Could not run the source query${place}: ${message} (SQLSTATE ${code}).`,
-    { cause: error },
+    `Could not run the source query${where}: ${message} (SQLSTATE ${code}).`,
+    { cause: error, ...(place !== undefined && { extra: { ...place } }) },
   );
 }

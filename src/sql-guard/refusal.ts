@@ -1,4 +1,5 @@
 import { VitrinaError } from "../domain/error-catalogue.ts";
+import { placeAfter, type TextPlace } from "../domain/text-place.ts";
 
 /** What is wrong with a query, and where: an offset into its UTF-8 bytes, as PostgreSQL's parser counts. */
 export interface Finding {
@@ -13,28 +14,32 @@ const MOST_IN_A_SENTENCE = 5;
 const LONGEST_NAME = 80;
 
 export function refusal(query: string, findings: readonly Finding[], cause?: unknown): VitrinaError {
-  const sentences = [...new Set(findings.map((finding) => sentence(query, finding)))].slice(0, MOST_FINDINGS);
-  const told = sentences.slice(0, MOST_IN_A_SENTENCE);
-  const untold = sentences.length - told.length;
+  const places = new Map(findings.map((finding) => [sentence(query, finding), placeOfFinding(query, finding)]));
+  const problems = [...places].slice(0, MOST_FINDINGS).map(([message, place]) => ({ pointer: "", message, ...place }));
+  const told = problems.slice(0, MOST_IN_A_SENTENCE).map(({ message }) => message);
+  const untold = problems.length - told.length;
   if (untold > 0) told.push(`And ${untold} more.`);
   return new VitrinaError("QUERY_REFUSED", `The query is refused. ${told.join(" ")}`, {
-    problems: sentences.map((message) => ({ pointer: "", message })),
+    problems,
     cause,
   });
 }
 
 function sentence(query: string, { offset, what }: Finding): string {
-  const text = offset === undefined ? what : `${placeOf(query, offset)}: ${what}`;
+  const text = offset === undefined ? what : `${shownPlace(placeOf(query, offset))}: ${what}`;
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 }
 
-/** Lines and columns count from 1, and a column is a character, as an editor shows it. */
-export function placeOf(query: string, offset: number): string {
-  const before = Buffer.from(query, "utf8")
-    .subarray(0, offset)
-    .toString("utf8")
-    .split(/\r\n|\r|\n/);
-  return `line ${before.length}, column ${[...(before.at(-1) ?? "")].length + 1}`;
+function placeOfFinding(query: string, { offset }: Finding): TextPlace | undefined {
+  return offset === undefined ? undefined : placeOf(query, offset);
+}
+
+export function placeOf(query: string, offset: number): TextPlace {
+  return placeAfter(Buffer.from(query, "utf8").subarray(0, offset).toString("utf8"));
+}
+
+export function shownPlace({ line, column }: TextPlace): string {
+  return `line ${line}, column ${column}`;
 }
 
 /** PostgreSQL's messages count characters from the beginning of the text; its trees count bytes. */

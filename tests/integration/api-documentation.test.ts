@@ -47,10 +47,14 @@ describe("/openapi.json", () => {
       "get /pipelines/{id}/status",
       "patch /pipelines/{id}",
       "post /pipelines",
+      "post /pipelines/validate",
       "post /pipelines/{id}/pause",
+      "post /pipelines/{id}/preview",
       "post /pipelines/{id}/run",
       "post /pipelines/{id}/state/keep",
       "post /pipelines/{id}/state/reset",
+      "post /pipelines/{id}/validate",
+      "post /preview",
     ]);
     expect(operations.every(({ path }) => path.startsWith("/api/v1/"))).toBe(true);
     expect((await api.get("/api/v1/openapi.json")).body).toEqual(documentation);

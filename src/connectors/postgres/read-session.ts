@@ -14,7 +14,10 @@ export interface PostgresSourceConfig {
 }
 
 /** Everything about a source happens in sessions that can only read. */
-async function connectToSource(config: PostgresSourceConfig): Promise<Client> {
+export async function connectToSource(
+  config: Pick<PostgresSourceConfig, "url" | "applicationName">,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Client> {
   return connectForData({
     url: config.url,
     applicationName: config.applicationName,
@@ -25,13 +28,14 @@ async function connectToSource(config: PostgresSourceConfig): Promise<Client> {
       statement_timeout: "0",
       client_connection_check_interval: "5s",
       jit: "off",
+      ...settings,
     },
   }).catch((error: unknown) => {
     throw databaseError(error, "connect to the source");
   });
 }
 
-const BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+export const BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /** A session in a snapshot of its own, for reading rows. */
 export async function openReadSession(config: PostgresSourceConfig): Promise<Client> {

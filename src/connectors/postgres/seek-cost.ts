@@ -28,6 +28,12 @@ async function hasNulls(client: Client, { query, orderBy }: ReadRequest): Promis
   return rows[0]?.[0] === "t";
 }
 
+/** How many rows a read will give, as the planner guesses. */
+export async function estimateRows(client: Client, request: ReadRequest): Promise<number> {
+  const order = await orderColumns(client, request.columns, request.orderBy);
+  return (await estimate(client, readStatement(request, order))).rows;
+}
+
 async function estimate(client: Client, statement: string): Promise<{ cost: number; rows: number }> {
   const { rows } = await extended(client, `EXPLAIN (FORMAT JSON) ${statement}`);
   const [{ Plan: plan }] = JSON.parse(rows[0]?.[0] ?? "[]") as [{ Plan: Record<string, number> }];
