@@ -7,17 +7,35 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   getPipeline: "viewer",
   createPipeline: "editor",
   updatePipeline: "editor",
+  updatePipelineConfig: "editor",
   deletePipeline: "editor",
   runPipeline: "operator",
   pausePipeline: "operator",
+  reloadPipelineConfig: "operator",
   getPipelineStatus: "viewer",
   getPipelineState: "viewer",
   resetPipelineState: "admin",
   keepPipelineState: "admin",
+  setPipelineState: "admin",
+
+  // Versions
+  listVersions: "viewer",
+  getVersion: "viewer",
+  diffVersions: "viewer",
+  restoreVersion: "editor",
+
+  // Tasks
+  listTasks: "viewer",
+  getPipelineTasks: "viewer",
+  replacePipelineTasks: "editor",
 
   // Runs
+  listAllRuns: "viewer",
   listRuns: "viewer",
   getRun: "viewer",
+
+  // Runners
+  listRunners: "viewer",
 
   // Health
   getHealth: "anyone",

@@ -10,9 +10,14 @@ import { handleError, handleUnknownPath } from "./error-handler.ts";
 import { healthRoutes } from "./health/routes.ts";
 import { hideFromDocumentation, registerDocumentation } from "./openapi.ts";
 import { withOtherMethodsRefused } from "./other-methods.ts";
+import { reloadConfigRoute } from "./pipelines/reload-config.ts";
 import { pipelineRoutes } from "./pipelines/routes.ts";
+import { stateRoutes } from "./pipelines/state-routes.ts";
+import { runnerRoutes } from "./runners/routes.ts";
 import { runRoutes } from "./runs/routes.ts";
+import { taskRoutes } from "./tasks/routes.ts";
 import { validatorCompiler } from "./validation.ts";
+import { versionRoutes } from "./versions/routes.ts";
 
 export interface ApiParts {
   readonly store: MetaStore;
@@ -65,7 +70,12 @@ async function registerRoutes(api: Api, parts: ApiParts): Promise<void> {
       async (scope: Api) => {
         if (!documented) hideFromDocumentation(scope);
         pipelineRoutes(scope, parts);
+        reloadConfigRoute(scope, parts);
+        stateRoutes(scope, parts);
+        versionRoutes(scope, parts);
+        taskRoutes(scope, parts);
         runRoutes(scope, parts);
+        runnerRoutes(scope, parts);
         healthRoutes(scope, parts);
         scope.get("/openapi.json", { schema: { hide: true } }, () => api.swagger());
       },

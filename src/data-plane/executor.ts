@@ -35,8 +35,10 @@ export async function executePipeline(
   const commit = parts.store.batchCommit(claim);
   const load = await openLoad(parts, claim, commit, log);
   try {
-    await commit.describeRun(load.dataPath, load.writer.strategy);
-    log.info({ data_path: load.dataPath, strategy: load.writer.strategy, resumed: !load.startsAnew }, "load opened");
+    const { dataPath, estimatedRows, startsAnew } = load;
+    const { strategy } = load.writer;
+    await commit.describeRun({ dataPath, strategy, estimatedRows });
+    log.info({ data_path: dataPath, strategy, estimated_rows: estimatedRows, resumed: !startsAnew }, "load opened");
     if (load.startsAnew) await load.writer.begin(load.checkpointer.fenceIn);
     await faultPoint("prepared");
     const stop = await moveBatches(load, control, log);

@@ -23,6 +23,10 @@ export interface Load {
   /** Of the query. */
   readonly columns: readonly Column[];
   readonly dataPath: DataPath;
+  /** How many rows the planner of the source expects this run to read. */
+  readonly estimatedRows: number;
+  /** May be changed while the run goes on; each batch commit brings them back. */
+  readonly limits: Limits;
   readonly read: Omit<ReadRequest, "after">;
   /** False when an unfinished full load is continued. */
   readonly startsAnew: boolean;
@@ -46,6 +50,11 @@ interface IncrementalLoad {
   readonly safePoint: string;
 }
 
+interface Limits {
+  maxRejects: number;
+  readonly deletions: { readonly allowEmpty: boolean; maxDeletePercent: number };
+}
+
 /** Moves with every batch. */
 interface Progress {
   position: ScanPosition | null;
@@ -63,7 +72,8 @@ export async function openLoad(parts: ExecutorParts, claim: Claim, commit: Batch
     const columns = await source.describe(plan.readerQuery);
     const transform = await openChain(parts.tasks, plan.transforms, columns);
     opened.push(transform);
-    const writer = await openWriter(parts, plan, claim, transform.columns);
+    const limits = limitsOf(pipeline);
+    const writer = await openWriter(parts, plan, claim, transform.columns, limits);
     opened.push(writer);
     const fingerprint = configFingerprint(pipeline);
     const state = await currentState(parts, claim, writer, commit);
@@ -77,6 +87,8 @@ export async function openLoad(parts: ExecutorParts, claim: Claim, commit: Batch
       transform,
       columns,
       dataPath: await chooseDataPath(parts, source, writer, plan, { ...read, after }, pipeline),
+      estimatedRows: await source.estimateRows({ ...read, after }),
+      limits,
       read,
       startsAnew: pipeline.mode === "incremental" || after === null,
       incremental,
@@ -130,7 +142,8 @@ async function openIncremental(
       `The checkpoint of ${name} was made by another query, key or target than the present one.`,
     );
   }
-  await source.requireUsableCursor(plan.readerQuery, columns, { key, idKey, nulls: null_cursor });
+  const cursor = { key, idKey, nulls: null_cursor, start: state.watermark };
+  await source.requireUsableCursor(plan.readerQuery, columns, cursor);
   const keyType = columns.find((column) => column.name === key)?.type ?? "text";
   const start = { keyType, previous: state.watermark, candidate: state.candidate };
   const resumed = resumePosition(state, fingerprint) !== null && state.safePoint !== null;
@@ -141,11 +154,19 @@ async function openIncremental(
   return { ...start, safePoint: horizon.safe };
 }
 
+function limitsOf({ max_rejects, allow_empty, max_delete_percent }: Pipeline): Limits {
+  return {
+    maxRejects: max_rejects,
+    deletions: { allowEmpty: allow_empty, maxDeletePercent: max_delete_percent },
+  };
+}
+
 async function openWriter(
   { connectors, store }: ExecutorParts,
   { target, transforms }: TaskPlan,
   { pipeline, epoch }: Claim,
   columns: readonly Column[],
+  limits: Limits,
 ): Promise<SinkWriter> {
   const sink = connectors.sink(target.kind);
   if (sink === undefined) throw new VitrinaError("NOT_SUPPORTED", `Targets of kind ${target.kind} cannot be written.`);
@@ -161,7 +182,7 @@ async function openWriter(
       pipeline.mode === "full"
         ? { kind: "replace", loadId: pipeline.id, inKeyOrder: transforms.length === 0 }
         : { kind: "upsert" },
-    guard: { allowEmpty: pipeline.allow_empty, maxDeletePercent: pipeline.max_delete_percent },
+    guard: limits.deletions,
     keepFor: together ? undefined : { pipelineId: pipeline.id, epoch },
   });
 }

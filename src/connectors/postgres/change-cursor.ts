@@ -6,10 +6,12 @@ import {
   type Horizon,
   isTimeType,
   type NextStart,
+  NO_WATERMARK,
   requireCursorType,
   type Watermark,
 } from "../../domain/watermark.ts";
 import type { Client } from "../../postgres/connection.ts";
+import { sqlState } from "../../postgres/errors.ts";
 import { quoteIdentifier, quoteLiteral } from "../../postgres/identifiers.ts";
 import { asSubquery } from "./query-text.ts";
 import { extended } from "./read-session.ts";
@@ -20,13 +22,15 @@ export async function requireUsableCursor(
   client: Client,
   query: string,
   columns: readonly Column[],
-  { key, idKey, nulls }: CursorRules,
+  { key, idKey, nulls, start = NO_WATERMARK }: CursorRules,
 ): Promise<void> {
   for (const name of idKey === null ? [key] : [key, idKey]) {
     if (columns.some((column) => column.name === name)) continue;
     throw new VitrinaError("CURSOR_UNUSABLE", `The query returns no column ${quoteIdentifier(name)}.`);
   }
   requireCursorType(key, columns.find(({ name }) => name === key)?.type ?? "");
+  await requireFittingValue(client, columns, key, start.value);
+  await requireFittingValue(client, columns, idKey, start.id);
   if (nulls !== "reject") return;
   const { rows } = await extended(
     client,
@@ -34,6 +38,26 @@ export async function requireUsableCursor(
   );
   if (rows[0]?.[0] !== "t") return;
   throw new VitrinaError("CURSOR_NULL", `The query returns rows whose ${quoteIdentifier(key)} is null.`);
+}
+
+/** The class of a text that is no value of a type; anything else is trouble of another kind. */
+const NOT_A_VALUE = /^22/;
+
+async function requireFittingValue(
+  client: Client,
+  columns: readonly Column[],
+  name: string | null,
+  value: string | null,
+): Promise<void> {
+  const column = columns.find((candidate) => candidate.name === name);
+  if (column === undefined || value === null) return;
+  try {
+    await extended(client, `SELECT ${quoteLiteral(value)}::${column.type}`);
+  } catch (error) {
+    if (!NOT_A_VALUE.test(sqlState(error) ?? "")) throw error;
+    const detail = `The position of the pipeline is no value of ${quoteIdentifier(column.name)}, which is of type ${column.type}.`;
+    throw new VitrinaError("STATE_UNUSABLE", detail, { cause: error });
+  }
 }
 
 /** Roles of Vitrina itself never write to a source, so their transactions hold nothing back. */

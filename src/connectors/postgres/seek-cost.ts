@@ -21,6 +21,11 @@ export async function canSeek(client: Client, request: ReadRequest, batchSize: n
   return batch.cost * (whole.rows / batchSize) <= whole.cost * TOLERATED_FACTOR;
 }
 
+export async function estimateRows(client: Client, request: ReadRequest): Promise<number> {
+  const order = await orderColumns(client, request.columns, request.orderBy);
+  return (await estimate(client, readStatement(request, order))).rows;
+}
+
 /** Batches by position pass rows without a key over, so these must be met another way: by reading all at once. */
 async function hasNulls(client: Client, { query, orderBy }: ReadRequest): Promise<boolean> {
   const missing = orderBy.map((name) => `q.${quoteIdentifier(name)} IS NULL`).join(" OR ");

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { runSchema } from "../../domain/run.ts";
+import { RUN_STATUSES, RUN_TRIGGERS, runSchema } from "../../domain/run.ts";
 import { answer } from "../openapi.ts";
 import { pageOf, pageQuery } from "../paging.ts";
 import { idParams } from "../pipelines/id-params.ts";
@@ -8,14 +8,36 @@ import type { Api, ApiParts } from "../server.ts";
 
 const tags = ["runs"];
 
+const moment = z.iso
+  .datetime({ offset: true, error: "It must be a time with its zone, such as 2026-01-31T12:00:00Z." })
+  .transform((text) => new Date(text));
+
+const listQuery = pageQuery.extend({
+  status: z.enum(RUN_STATUSES).optional().describe("Only runs of this status."),
+  trigger: z.enum(RUN_TRIGGERS).optional().describe("Only runs that were asked for like this."),
+  started_after: moment.optional().describe("Only runs that started later than this."),
+  started_before: moment.optional().describe("Only runs that started earlier than this."),
+});
+
+const aPage = answer("A page of runs.", pageOf(runSchema));
+
 const operations = {
+  listAllRuns: {
+    tags,
+    operationId: "listAllRuns",
+    summary: "List the runs of all pipelines, newest first",
+    querystring: listQuery,
+    response: { 200: aPage, ...problems(422) },
+  },
   listRuns: {
     tags,
     operationId: "listRuns",
     summary: "List the runs of a pipeline, newest first",
     params: idParams,
-    querystring: pageQuery,
-    response: { 200: answer("A page of runs.", pageOf(runSchema)), ...problems(404, 422) },
+    querystring: listQuery.extend({
+      run_request: z.coerce.number().int().min(0).max(2_000_000_000).optional().describe("Only runs of this request."),
+    }),
+    response: { 200: aPage, ...problems(404, 422) },
   },
   getRun: {
     tags,
@@ -27,9 +49,14 @@ const operations = {
 };
 
 export function runRoutes(api: Api, { store }: ApiParts): void {
+  api.get("/runs", { schema: operations.listAllRuns }, ({ query: { limit, after, ...filter } }) =>
+    store.listRuns(null, { limit, after }, filter),
+  );
+
   api.get("/pipelines/:id/runs", { schema: operations.listRuns }, async ({ params, query }) => {
     const { id } = await store.getPipeline(params.id);
-    return store.listRuns(id, query);
+    const { limit, after, ...filter } = query;
+    return store.listRuns(id, { limit, after }, filter);
   });
 
   api.get("/pipelines/:id/runs/:run_id", { schema: operations.getRun }, async ({ params }) => {
