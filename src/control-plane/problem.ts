@@ -28,6 +28,7 @@ export const problemSchema = z
     pipeline_status: z.string().optional().describe("The status that does not allow the request."),
     line: z.int().optional().describe("Where in the query, from 1."),
     column: z.int().optional(),
+    config_version: z.int().optional().describe("The version that If-Match does not fit."),
     request_id: z.string().optional().describe("Find the request in the log by it."),
   })
   .describe("Problem details (RFC 9457).");
@@ -63,6 +64,7 @@ const DESCRIPTIONS = {
   400: "The request cannot be read.",
   404: "There is no such pipeline or run.",
   409: "The state of the pipeline, or another pipeline, does not allow it.",
+  412: "Somebody changed the pipeline since the ETag in If-Match was answered.",
   413: "The body is too large.",
   415: "The body is not JSON.",
   422: "The request is not valid; `errors` points at each field.",

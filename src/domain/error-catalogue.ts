@@ -40,6 +40,31 @@ export const ERROR_CATALOGUE = {
     "Send the body as JSON with the header content-type: application/json.",
   ),
   METHOD_NOT_ALLOWED: entry(405, "never", "That method does not exist here", "See /docs for the methods of each path."),
+  PRECONDITION_FAILED: entry(
+    412,
+    "never",
+    "Somebody changed the pipeline meanwhile",
+    "Read the pipeline again, look at what changed, and send the request with its new ETag.",
+  ),
+  CONFIRMATION_NEEDED: entry(
+    409,
+    "never",
+    "This needs a confirmation",
+    "If that is what you want, send the same request with ?confirm=true.",
+  ),
+  IDEMPOTENCY_KEY_REUSED: entry(
+    422,
+    "never",
+    "The Idempotency-Key belongs to another request",
+    "Use a new key for a new request, or repeat the first one exactly.",
+  ),
+  IDEMPOTENCY_KEY_IN_USE: entry(
+    409,
+    "never",
+    "The same request is still under way",
+    "Send it again after the seconds in Retry-After.",
+  ),
+  TOO_MANY_STREAMS: entry(503, "never", "Too many event streams are open", "Close a stream, or try again later."),
 
   // Pipelines
   PIPELINE_NOT_FOUND: entry(
@@ -49,6 +74,18 @@ export const ERROR_CATALOGUE = {
     "Use the id or the exact name; GET /api/v1/pipelines lists them.",
   ),
   RUN_NOT_FOUND: entry(404, "never", "No such run", "GET /api/v1/pipelines/{id}/runs lists the runs of a pipeline."),
+  VERSION_NOT_FOUND: entry(
+    404,
+    "never",
+    "No such version",
+    "GET /api/v1/pipelines/{id}/versions lists the versions of a pipeline.",
+  ),
+  VERSION_NOT_RESTORABLE: entry(
+    409,
+    "never",
+    "This version cannot be restored",
+    "It does not fit the rules of today. Look at the version, and change the pipeline by hand.",
+  ),
   PIPELINE_NAME_TAKEN: entry(
     409,
     "never",
@@ -199,6 +236,18 @@ export const ERROR_CATALOGUE = {
     "never",
     "The checkpoint belongs to another query or key",
     "Reset the state to read everything again, or keep it if the old position is still right for the new query.",
+  ),
+  STATE_NOT_SETTABLE: entry(
+    409,
+    "never",
+    "Only an incremental pipeline has a position to set",
+    "Use state/reset to read everything again, or set mode to incremental first.",
+  ),
+  STATE_UNUSABLE: entry(
+    422,
+    "never",
+    "The position does not fit its column",
+    "Set the state to a value of that type, or reset it to read everything again.",
   ),
   SOURCE_EMPTY: entry(
     422,

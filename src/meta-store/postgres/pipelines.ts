@@ -2,6 +2,7 @@ import type pg from "pg";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import {
   isPipelineId,
+  isPipelineName,
   lockedFields,
   type NewPipeline,
   type Pipeline,
@@ -13,17 +14,27 @@ import { isHeld, type PipelineEvent, transitionsOf } from "../../domain/pipeline
 import type { RunTrigger } from "../../domain/run.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
 import { sqlState } from "../../postgres/errors.ts";
-import type { Page, PageRequest } from "../meta-store.ts";
+import type { Page, PageRequest, PipelineFilter } from "../meta-store.ts";
+import { Conditions } from "./conditions.ts";
+import { invalidPageMark } from "./page-mark.ts";
 import { CONFIG_COLUMNS, configOf, PIPELINE_COLUMNS, pipelineFromRow } from "./pipeline-row.ts";
 
 const UNIQUE_VIOLATION = "23505";
 
-export async function listPipelines(pool: Pool, page: PageRequest): Promise<Page<Pipeline>> {
+/** By name. The page mark is the name of the last pipeline. */
+export async function listPipelines(pool: Pool, page: PageRequest, filter: PipelineFilter): Promise<Page<Pipeline>> {
+  if (page.after !== undefined && !isPipelineName(page.after)) throw invalidPageMark();
+  const conditions = new Conditions();
+  conditions.addIfGiven(filter.status, (value) => `p.status = ${value}`);
+  conditions.addIfGiven(filter.enabled, (value) => `p.enabled = ${value}`);
+  conditions.addIfGiven(filter.mode, (value) => `p.mode = ${value}`);
+  conditions.addIfGiven(filter.target_table, (value) => `p.target_table = ${value}`);
+  conditions.addIfGiven(filter.name, (value) => `starts_with(p.name COLLATE "C", ${value})`);
+  conditions.addIfGiven(page.after, (value) => `p.name COLLATE "C" > ${value}`);
   const { rows } = await pool.query(
-    `SELECT ${PIPELINE_COLUMNS} FROM etl.etl_pipelines p
-      WHERE $1::text IS NULL OR p.name COLLATE "C" > $1 COLLATE "C"
-      ORDER BY p.name COLLATE "C" LIMIT $2`,
-    [page.after ?? null, page.limit + 1],
+    `SELECT ${PIPELINE_COLUMNS} FROM etl.etl_pipelines p ${conditions.where}
+      ORDER BY p.name COLLATE "C" LIMIT ${conditions.place(page.limit + 1)}`,
+    conditions.values,
   );
   const items = rows.slice(0, page.limit).map(pipelineFromRow);
   return { items, next: rows.length > page.limit ? (items.at(-1)?.name ?? null) : null };
@@ -67,10 +78,12 @@ export async function updatePipeline(
   patch: PipelinePatch,
   author: string,
   check: (merged: Pipeline) => void | Promise<void> = () => undefined,
+  expectedVersion?: number,
 ): Promise<Pipeline> {
   try {
     return await inTransaction(pool, async (client) => {
       const current = await lockPipeline(client, id);
+      requireVersion(current, expectedVersion);
       requireUnlocked(current, patch);
       const merged = { ...current, ...patch } as Pipeline;
       if (JSON.stringify(configOf(merged)) === JSON.stringify(configOf(current))) return current;
@@ -93,9 +106,11 @@ export async function updatePipeline(
   }
 }
 
-export async function deletePipeline(pool: Pool, id: PipelineId): Promise<void> {
+export async function deletePipeline(pool: Pool, id: PipelineId, expectedVersion?: number): Promise<void> {
   await inTransaction(pool, async (client) => {
-    const { name, status } = await lockPipeline(client, id);
+    const current = await lockPipeline(client, id);
+    requireVersion(current, expectedVersion);
+    const { name, status } = current;
     if (isHeld(status)) {
       throw new VitrinaError("STATUS_CONFLICT", `${name} is ${status}: it cannot be deleted while a runner holds it.`, {
         extra: { pipeline_status: status },
@@ -147,6 +162,15 @@ async function explainRefusal(pool: Pool, id: PipelineId, event: PipelineEvent):
   });
 }
 
+function requireVersion({ name, config_version }: Pipeline, expected: number | undefined): void {
+  if (expected === undefined || expected === config_version) return;
+  throw new VitrinaError(
+    "PRECONDITION_FAILED",
+    `${name} is at version ${config_version} by now, not at version ${expected}: nothing was changed.`,
+    { extra: { config_version } },
+  );
+}
+
 function requireUnlocked(current: Pipeline, patch: PipelinePatch): void {
   const locked = lockedFields(current.status, current, patch);
   if (locked.length === 0) return;
@@ -160,7 +184,7 @@ function requireUnlocked(current: Pipeline, patch: PipelinePatch): void {
   );
 }
 
-async function lockPipeline(client: pg.PoolClient, id: PipelineId): Promise<Pipeline> {
+export async function lockPipeline(client: pg.PoolClient, id: PipelineId): Promise<Pipeline> {
   const { rows } = await client.query(
     `SELECT ${PIPELINE_COLUMNS} FROM etl.etl_pipelines p WHERE p.id = $1 FOR UPDATE OF p`,
     [id],
