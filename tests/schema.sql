@@ -5,6 +5,30 @@ schema etl
   grant USAGE to vitrina_meta
   grant USAGE to vitrina_writer
 
+table etl.api_keys
+  id text not null
+  name text not null
+  role text not null
+  secret_sha256 bytea not null
+  created_at timestamp with time zone not null default clock_timestamp()
+  created_by text not null
+  expires_at timestamp with time zone
+  last_used_at timestamp with time zone
+  revoked_at timestamp with time zone
+table etl.audit_log
+  id bigint not null identity
+  at timestamp with time zone not null default clock_timestamp()
+  actor text not null
+  role text
+  key_id text
+  ip text
+  action text not null
+  object text
+  object_name text
+  outcome text not null
+  http_status integer
+  request_id text
+  details jsonb not null default '{}'::jsonb
 table etl.etl_pipeline_tasks
   id uuid not null default gen_random_uuid()
   pipeline_id uuid not null
@@ -117,6 +141,16 @@ table etl.schema_migrations
   checksum text not null
   applied_at timestamp with time zone not null default clock_timestamp()
 
+constraint etl.api_keys api_keys_id_check: CHECK ((id ~ '^[0-9a-f]{12}$'::text))
+constraint etl.api_keys api_keys_name_check: CHECK ((name <> ''::text))
+constraint etl.api_keys api_keys_pkey: PRIMARY KEY (id)
+constraint etl.api_keys api_keys_role_check: CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'editor'::text, 'admin'::text])))
+constraint etl.api_keys api_keys_secret_sha256_check: CHECK ((octet_length(secret_sha256) = 32))
+constraint etl.api_keys expires_after_it_is_made: CHECK ((expires_at > created_at))
+constraint etl.audit_log audit_log_details_check: CHECK ((jsonb_typeof(details) = 'object'::text))
+constraint etl.audit_log audit_log_http_status_check: CHECK (((http_status >= 100) AND (http_status <= 599)))
+constraint etl.audit_log audit_log_outcome_check: CHECK ((outcome = ANY (ARRAY['done'::text, 'refused'::text, 'denied'::text])))
+constraint etl.audit_log audit_log_pkey: PRIMARY KEY (id)
 constraint etl.etl_pipeline_tasks etl_pipeline_tasks_body_check: CHECK ((body <> ''::text))
 constraint etl.etl_pipeline_tasks etl_pipeline_tasks_order_index_check: CHECK ((order_index >= 1))
 constraint etl.etl_pipeline_tasks etl_pipeline_tasks_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
@@ -174,11 +208,16 @@ constraint etl.etl_state position_has_a_fingerprint: CHECK (((scan_position IS N
 constraint etl.etl_state watermark_has_a_fingerprint: CHECK (((last_processed_value IS NULL) OR (watermark_fingerprint IS NOT NULL)))
 constraint etl.schema_migrations schema_migrations_pkey: PRIMARY KEY (version)
 
+CREATE INDEX api_keys_newest ON etl.api_keys USING btree (created_at DESC, id DESC)
+CREATE INDEX audit_log_of_actor ON etl.audit_log USING btree (actor, id DESC)
+CREATE INDEX audit_log_of_object ON etl.audit_log USING btree (object, id DESC)
 CREATE INDEX etl_pipelines_leased ON etl.etl_pipelines USING btree (lease_expires_at) WHERE (status = ANY (ARRAY['RUNNING'::text, 'PAUSE_REQUESTED'::text]))
 CREATE INDEX etl_pipelines_scheduled ON etl.etl_pipelines USING btree (next_run_at NULLS FIRST, id) WHERE (enabled AND (schedule_interval IS NOT NULL) AND (schedule_error IS NULL))
 CREATE INDEX etl_pipelines_waiting ON etl.etl_pipelines USING btree (run_requested_at, id) WHERE (enabled AND (status = 'RUN_REQUESTED'::text))
 CREATE INDEX etl_rejects_newest ON etl.etl_rejects USING btree (pipeline_id, id DESC)
 CREATE INDEX etl_runs_newest ON etl.etl_runs USING btree (pipeline_id, started_at DESC, id DESC)
+CREATE UNIQUE INDEX api_keys_pkey ON etl.api_keys USING btree (id)
+CREATE UNIQUE INDEX audit_log_pkey ON etl.audit_log USING btree (id)
 CREATE UNIQUE INDEX etl_pipeline_tasks_pipeline_id_order_index_key ON etl.etl_pipeline_tasks USING btree (pipeline_id, order_index)
 CREATE UNIQUE INDEX etl_pipeline_tasks_pkey ON etl.etl_pipeline_tasks USING btree (id)
 CREATE UNIQUE INDEX etl_pipeline_versions_pkey ON etl.etl_pipeline_versions USING btree (pipeline_id, version)
@@ -236,6 +275,8 @@ grant DELETE on etl.etl_pipeline_tasks to vitrina_meta
 grant DELETE on etl.etl_pipelines to vitrina_meta
 grant DELETE on etl.etl_rejects to vitrina_meta
 grant DELETE on etl.etl_state to vitrina_meta
+grant INSERT on etl.api_keys to vitrina_meta
+grant INSERT on etl.audit_log to vitrina_meta
 grant INSERT on etl.etl_pipeline_tasks to vitrina_meta
 grant INSERT on etl.etl_pipeline_versions to vitrina_meta
 grant INSERT on etl.etl_pipelines to vitrina_meta
@@ -244,6 +285,8 @@ grant INSERT on etl.etl_rejects to vitrina_writer
 grant INSERT on etl.etl_runners to vitrina_meta
 grant INSERT on etl.etl_runs to vitrina_meta
 grant INSERT on etl.etl_state to vitrina_meta
+grant SELECT on etl.api_keys to vitrina_meta
+grant SELECT on etl.audit_log to vitrina_meta
 grant SELECT on etl.etl_pipeline_tasks to vitrina_meta
 grant SELECT on etl.etl_pipeline_versions to vitrina_meta
 grant SELECT on etl.etl_pipelines to vitrina_meta
@@ -264,4 +307,5 @@ grant UPDATE on etl.etl_state to vitrina_writer
 
 grant SELECT (batch_size, config_version, enabled, id, lease_epoch, lease_expires_at, lease_owner, status) on etl.etl_pipelines to vitrina_writer
 grant UPDATE (batches, bytes, read_ms, rows_added, rows_deduplicated, rows_deleted, rows_dropped, rows_read, rows_rejected, rows_unchanged, rows_written, transform_ms, write_ms) on etl.etl_runs to vitrina_writer
+grant UPDATE (last_used_at, revoked_at) on etl.api_keys to vitrina_meta
 grant UPDATE (lease_expires_at) on etl.etl_pipelines to vitrina_writer

@@ -19,6 +19,12 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   listRuns: "viewer",
   getRun: "viewer",
 
+  // Access
+  createKey: "admin",
+  listKeys: "admin",
+  revokeKey: "admin",
+  listAudit: "admin",
+
   // Health
   getHealth: "anyone",
   getLiveness: "anyone",

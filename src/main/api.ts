@@ -8,6 +8,8 @@ import { VERSION } from "./version.ts";
 
 const CONNECTIONS = 10;
 
+type Address = Pick<Settings["api"], "host" | "port">;
+
 export interface RunningPart {
   stop(): Promise<void>;
 }
@@ -18,7 +20,7 @@ export async function startApi(
   log: Log,
 ): Promise<RunningPart & { url: string }> {
   const store = openStore(urls, "api", CONNECTIONS);
-  const server = await buildServer({ store, targets: settings.targets, log, version: VERSION });
+  const server = await buildServer({ store, targets: settings.targets, log, version: VERSION, api: settings.api });
   const stop = async (): Promise<void> => {
     await server.close();
     await store.close();
@@ -35,7 +37,7 @@ export async function startApi(
 }
 
 /** Asked before anything is started, so that a taken port is told at once. */
-export async function requireFreePort({ host, port }: Settings["api"]): Promise<void> {
+export async function requireFreePort({ host, port }: Address): Promise<void> {
   const probe = createServer();
   await new Promise<void>((resolve, reject) => {
     probe.once("error", (error) => reject(isPortTaken(error) ? portTaken({ host, port }) : error));
@@ -47,6 +49,6 @@ function isPortTaken(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === "EADDRINUSE";
 }
 
-function portTaken({ host, port }: Settings["api"]): VitrinaError {
+function portTaken({ host, port }: Address): VitrinaError {
   return new VitrinaError("PORT_TAKEN", `Another program listens on ${host}:${port}.`);
 }

@@ -35,10 +35,13 @@ describe("/openapi.json", () => {
   it("R3.2 is OpenAPI 3.1 and lists every path once, with the prefix", async () => {
     expect(documentation).toMatchObject({ openapi: "3.1.0", info: { title: "Vitrina", version: expect.any(String) } });
     expect(operations.map(({ path, method }) => `${method} ${path.replace("/api/v1", "")}`).sort()).toEqual([
+      "delete /keys/{id}",
       "delete /pipelines/{id}",
+      "get /audit",
       "get /health",
       "get /health/live",
       "get /health/ready",
+      "get /keys",
       "get /pipelines",
       "get /pipelines/{id}",
       "get /pipelines/{id}/runs",
@@ -46,6 +49,7 @@ describe("/openapi.json", () => {
       "get /pipelines/{id}/state",
       "get /pipelines/{id}/status",
       "patch /pipelines/{id}",
+      "post /keys",
       "post /pipelines",
       "post /pipelines/{id}/pause",
       "post /pipelines/{id}/run",

@@ -3,8 +3,10 @@ import { askOnce, databaseId } from "../../postgres/database-id.ts";
 import { databaseError } from "../../postgres/errors.ts";
 import type { MetaStore } from "../meta-store.ts";
 import { requireCurrentSchema } from "../migrate.ts";
+import { listAudit, recordAttempt, recording, recordingPool } from "./audit.ts";
 import { batchCommit, getState, keepState, resetState } from "./checkpoints.ts";
 import { claimNext, extendLease, finishRun, RENEW_LEASES, rescueExpired, startNextAttempt } from "./claims.ts";
+import { createKey, findKey, listKeys, markKeyUsed, revokeKey } from "./keys.ts";
 import {
   createPipeline,
   deletePipeline,
@@ -28,7 +30,7 @@ const SESSION = { statement_timeout: "15s", lock_timeout: "10s", idle_in_transac
 
 export function openMetaStore(options: MetaStoreOptions): MetaStore {
   const connection = { ...options, settings: { ...SESSION, ...options.settings } };
-  const pool = createPool({ ...connection, max: options.maxConnections });
+  const pool = recordingPool(createPool({ ...connection, max: options.maxConnections }));
   const asking = <T>(what: string, answer: Promise<T>): Promise<T> =>
     answer.catch((error: unknown) => Promise.reject(databaseError(error, what)));
 
@@ -46,6 +48,14 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     getState: (id) => asking("read the state", getState(pool, id)),
     listRuns: (id, page) => asking("list the runs", listRuns(pool, id, page)),
     getRun: (id, runId) => asking("read the run", getRun(pool, id, runId)),
+    createKey: (key, author) => asking("create the key", createKey(pool, key, author)),
+    listKeys: (page) => asking("list the keys", listKeys(pool, page)),
+    revokeKey: (id) => asking("revoke the key", revokeKey(pool, id)),
+    findKey: (id) => asking("check the key", findKey(pool, id)),
+    markKeyUsed: (id) => asking("note the use of the key", markKeyUsed(pool, id)),
+    recording,
+    recordAttempt: (attempt) => asking("write the audit log", recordAttempt(pool, attempt)),
+    listAudit: (page) => asking("read the audit log", listAudit(pool, page)),
     registerRunner: (runner) => asking("register the runner", registerRunner(pool, runner)),
     markRunnerSeen: (runnerId) => asking("report the runner alive", markRunnerSeen(pool, runnerId)),
     markRunnerStopped: (runnerId) => asking("report the runner stopped", markRunnerStopped(pool, runnerId)),
