@@ -31,8 +31,9 @@ export interface Answer {
   readonly body: any;
 }
 
-export async function startTestApi(): Promise<TestApi> {
-  const database = await createTestDatabase(inject("postgresUrl"));
+/** With API_AUTH=required in the settings, pass a key with `bearer` in the headers of each request. */
+export async function startTestApi(settings: Record<string, string> = {}): Promise<TestApi> {
+  const database = await createTestDatabase(inject("postgresUrl"), { settings });
   const logged: string[] = [];
   const api = await startApi(database.settings, database.urls, recordingLog(logged));
   const send = async (path: string, init: RequestInit): Promise<Answer> => read(await fetch(`${api.url}${path}`, init));
@@ -56,6 +57,7 @@ export async function startTestApi(): Promise<TestApi> {
 }
 
 export const LEASE_MS = 60_000;
+export const bearer = (token: string): Record<string, string> => ({ authorization: `Bearer ${token}` });
 export const JSON_TYPE = { "content-type": "application/json" };
 
 /** The least that a pipeline needs. */
