@@ -5,7 +5,8 @@ import { type Answer, bearer, expectProblem, startTestApi, type TestApi } from "
 import { LOGIN_REQUIRED } from "../support/callers.ts";
 import { AUDIENCE, type LoginService, startLoginService } from "../support/login-service.ts";
 
-const NOW = Math.floor(Date.now() / 1000);
+/** Seconds from now, as tokens count time. */
+const inSeconds = (seconds: number): number => Math.floor(Date.now() / 1000) + seconds;
 
 let service: LoginService;
 let api: TestApi;
@@ -30,7 +31,7 @@ const claims = (more: JWTPayload = {}): JWTPayload => ({
   iss: service.issuer,
   aud: AUDIENCE,
   sub: "ann",
-  exp: NOW + 600,
+  exp: inSeconds(600),
   roles: ["viewer"],
   ...more,
 });
@@ -102,8 +103,8 @@ describe("R8.5 a forged or unfit token gets 401", () => {
     "no audience": () => service.sign(claims({ aud: undefined as never })),
     "no end": () => service.sign(claims({ exp: undefined as never })),
     "no subject": () => service.sign(claims({ sub: undefined as never })),
-    "expired beyond the leeway": () => service.sign(claims({ exp: NOW - 90 })),
-    "not valid yet beyond the leeway": () => service.sign(claims({ nbf: NOW + 600 })),
+    "expired beyond the leeway": () => service.sign(claims({ exp: inSeconds(-90) })),
+    "not valid yet beyond the leeway": () => service.sign(claims({ nbf: inSeconds(600) })),
     "an unknown critical header": () => service.sign(claims(), { header: { crit: ["x"], x: 1 } }),
     "no token at all": () => "aaaa.bbbb.cccc",
     "five parts": () => "a.b.c.d.e",
@@ -114,8 +115,8 @@ describe("R8.5 a forged or unfit token gets 401", () => {
   });
 
   it("but clocks may differ by a minute", async () => {
-    expect(await ask(await service.sign(claims({ exp: NOW - 30 })))).toMatchObject({ status: 200 });
-    expect(await ask(await service.sign(claims({ nbf: NOW + 30 })))).toMatchObject({ status: 200 });
+    expect(await ask(await service.sign(claims({ exp: inSeconds(-30) })))).toMatchObject({ status: 200 });
+    expect(await ask(await service.sign(claims({ nbf: inSeconds(30) })))).toMatchObject({ status: 200 });
   });
 
   it("and one without the setting JWT_ISSUER is not even looked at", async () => {

@@ -19,6 +19,8 @@ export interface TestApi {
   delete(path: string): Promise<Answer>;
   /** Anything else: the body and the headers go out as they are. */
   send(path: string, init: RequestInit): Promise<Answer>;
+  /** Stops the API alone, so that its database can still be looked at. */
+  stopServer(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -39,6 +41,11 @@ export async function startTestApi(settings: Record<string, string> = {}): Promi
   const send = async (path: string, init: RequestInit): Promise<Answer> => read(await fetch(`${api.url}${path}`, init));
   const sendJson = (method: string, path: string, body?: unknown): Promise<Answer> =>
     send(path, body === undefined ? { method } : { method, body: JSON.stringify(body), headers: JSON_TYPE });
+  let running = true;
+  const stopServer = async (): Promise<void> => {
+    if (running) await api.stop();
+    running = false;
+  };
   return {
     url: api.url,
     database,
@@ -49,8 +56,9 @@ export async function startTestApi(settings: Record<string, string> = {}): Promi
     post: (path, body) => sendJson("POST", path, body),
     patch: (path, body) => sendJson("PATCH", path, body),
     delete: (path) => sendJson("DELETE", path),
+    stopServer,
     async stop() {
-      await api.stop();
+      await stopServer();
       await database.drop();
     },
   };

@@ -64,7 +64,8 @@ function originValues({ actor, role, key_id, ip, action, object, http_status, re
 
 export async function recordAttempt(pool: Pool, attempt: AuditedAttempt): Promise<void> {
   const values = [...originValues(attempt), null, attempt.outcome, JSON.stringify(attempt.details)];
-  await pool.query(INSERT, values);
+  // Written while its request is still recorded, it would get an entry for itself.
+  await recorded.exit(() => pool.query(INSERT, values));
 }
 
 /** Newest first. */
