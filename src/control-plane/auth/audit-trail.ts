@@ -1,6 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import type { AuditOrigin } from "../../domain/audit.ts";
 import type { ErrorCode } from "../../domain/error-catalogue.ts";
+import { redact } from "../../observability/log.ts";
 import type { Api, ApiParts } from "../server.ts";
 import { BoundedAttempts } from "./bounded-attempts.ts";
 
@@ -57,8 +58,14 @@ function originOf(request: FastifyRequest, httpStatus: number): AuditOrigin {
     key_id: caller?.keyId ?? null,
     ip,
     action: routeOptions.config?.operationId ?? "none",
-    object: (params as { id?: string } | undefined)?.id ?? null,
+    object: objectIn(params),
     http_status: httpStatus,
     request_id: id,
   };
+}
+
+/** What the path names, until the meta-store knows better. Somebody may have put a key where an id belongs. */
+function objectIn(params: unknown): string | null {
+  const { id } = (params ?? {}) as { id?: string };
+  return id === undefined ? null : redact(id).replaceAll("\0", "");
 }
