@@ -46,6 +46,12 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   // Runners
   listRunners: "viewer",
 
+  // Access
+  createKey: "admin",
+  listKeys: "admin",
+  revokeKey: "admin",
+  listAudit: "admin",
+
   // Health
   getHealth: "anyone",
   getLiveness: "anyone",

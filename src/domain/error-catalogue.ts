@@ -65,6 +65,48 @@ export const ERROR_CATALOGUE = {
     "Send it again after the seconds in Retry-After.",
   ),
   TOO_MANY_STREAMS: entry(503, "never", "Too many event streams are open", "Close a stream, or try again later."),
+  HEADERS_TOO_LARGE: entry(431, "never", "The headers are too large", "Send a shorter URL and fewer headers."),
+  REQUEST_TIMEOUT: entry(408, "never", "The request did not arrive in time", "Send the whole request at once."),
+
+  // Access
+  UNAUTHENTICATED: entry(
+    401,
+    "never",
+    "No valid login",
+    "Send the header authorization: Bearer <key>; an administrator makes keys with POST /api/v1/keys or vitrina key create.",
+  ),
+  ROLE_TOO_LOW: entry(403, "never", "Your role does not allow this", "Ask an administrator for a key with that role."),
+  LOGIN_UNAVAILABLE: entry(
+    503,
+    "never",
+    "Logins cannot be checked",
+    "Try again in a moment; if it recurs, check JWT_JWKS_URL.",
+  ),
+  HOST_NOT_ALLOWED: entry(
+    421,
+    "never",
+    "The API does not answer under that name",
+    "Address it as localhost or 127.0.0.1, or add the name to API_ALLOWED_HOSTS.",
+  ),
+  ORIGIN_NOT_ALLOWED: entry(
+    403,
+    "never",
+    "That web page may not change anything here",
+    "Add its origin to API_CORS_ORIGINS if you trust it.",
+  ),
+  RATE_LIMITED: entry(
+    429,
+    "never",
+    "Too many requests",
+    "Wait as long as the header Retry-After says; API_RATE_LIMIT_PER_MINUTE sets the limit.",
+  ),
+  TOO_MANY_FAILED_LOGINS: entry(
+    429,
+    "never",
+    "Too many failed logins",
+    "Wait as long as the header Retry-After says, then use a valid key.",
+  ),
+  KEY_NOT_FOUND: entry(404, "never", "No such key", "GET /api/v1/keys lists the keys with their ids."),
 
   // Pipelines
   PIPELINE_NOT_FOUND: entry(

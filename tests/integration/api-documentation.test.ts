@@ -35,11 +35,14 @@ describe("/openapi.json", () => {
   it("R3.2 is OpenAPI 3.1 and lists every path once, with the prefix", async () => {
     expect(documentation).toMatchObject({ openapi: "3.1.0", info: { title: "Vitrina", version: expect.any(String) } });
     expect(operations.map(({ path, method }) => `${method} ${path.replace("/api/v1", "")}`).sort()).toEqual([
+      "delete /keys/{id}",
       "delete /pipelines/{id}",
+      "get /audit",
       "get /events",
       "get /health",
       "get /health/live",
       "get /health/ready",
+      "get /keys",
       "get /pipelines",
       "get /pipelines/{id}",
       "get /pipelines/{id}/runs",
@@ -54,6 +57,7 @@ describe("/openapi.json", () => {
       "get /runs",
       "get /tasks",
       "patch /pipelines/{id}",
+      "post /keys",
       "post /pipelines",
       "post /pipelines/validate",
       "post /pipelines/{id}/pause",
