@@ -34,6 +34,8 @@ export interface ReadRequest {
   readonly orderBy: readonly string[];
   /** A shorter position than `orderBy` stands before every row that begins with it. */
   readonly after: ScanPosition | null;
+  /** Only rows that a read `after` this position would not give. */
+  readonly until?: ScanPosition | null;
   /** True: the row at the position is read again. Needed where a position does not name a single row. */
   readonly inclusive: boolean;
   /** Rows without a value in the first ordering column: met at the end, or left out. */

@@ -19,6 +19,11 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   listRuns: "viewer",
   getRun: "viewer",
 
+  // Reconcile
+  requestReconcile: "operator",
+  listReconciles: "viewer",
+  getReconcile: "viewer",
+
   // Health
   getHealth: "anyone",
   getLiveness: "anyone",

@@ -12,6 +12,7 @@ import { openChain } from "../tasks/open-chain.ts";
 import type { Transform } from "../tasks/task.ts";
 import { besideCheckpointer, type Checkpointer, sharedCheckpointer } from "./checkpointer.ts";
 import type { ExecutorParts } from "./executor.ts";
+import { openSource } from "./open-source.ts";
 
 /** Everything a run needs to move its batches, opened and checked before the first row is read. */
 export interface Load {
@@ -57,10 +58,9 @@ interface Progress {
 export async function openLoad(parts: ExecutorParts, claim: Claim, commit: BatchCommit, log: Log): Promise<Load> {
   const { pipeline } = claim;
   const plan = parseTaskPlan(pipeline, parts.targets);
-  const source = requireSource(parts, pipeline);
+  const { source, columns } = await openSource(parts, pipeline, plan);
   const opened: { close(): Promise<void> }[] = [source];
   try {
-    const columns = await source.describe(plan.readerQuery);
     const transform = await openChain(parts.tasks, plan.transforms, columns);
     opened.push(transform);
     const writer = await openWriter(parts, plan, claim, transform.columns);
@@ -90,7 +90,7 @@ export async function openLoad(parts: ExecutorParts, claim: Claim, commit: Batch
   }
 }
 
-async function closeAll(opened: readonly { close(): Promise<void> }[]): Promise<void> {
+export async function closeAll(opened: readonly { close(): Promise<void> }[]): Promise<void> {
   await Promise.allSettled(opened.map((part) => part.close()));
 }
 
@@ -105,12 +105,6 @@ async function currentState(
   if (kept === undefined || kept.found.batchNo <= state.batchNo) return state;
   await commit.catchUp(kept.found);
   return store.getState(pipeline.id);
-}
-
-function requireSource({ connectors }: ExecutorParts, { source_connection }: Pipeline): Source {
-  const source = connectors.source(source_connection);
-  if (source !== undefined) return source;
-  throw new VitrinaError("SOURCE_CONNECTION_UNKNOWN", `There is no source connection "${source_connection}".`);
 }
 
 async function openIncremental(
@@ -167,7 +161,7 @@ async function openWriter(
 }
 
 /** A full load reads in the order of the target's key; an incremental one in the order of its cursor. */
-function readRequest(
+export function readRequest(
   plan: TaskPlan,
   columns: readonly Column[],
   { mode, incremental_key, incremental_id_key }: Pipeline,

@@ -49,6 +49,12 @@ export const ERROR_CATALOGUE = {
     "Use the id or the exact name; GET /api/v1/pipelines lists them.",
   ),
   RUN_NOT_FOUND: entry(404, "never", "No such run", "GET /api/v1/pipelines/{id}/runs lists the runs of a pipeline."),
+  RECONCILE_NOT_FOUND: entry(
+    404,
+    "never",
+    "No such reconcile",
+    "GET /api/v1/pipelines/{id}/reconciles lists the reconciles of a pipeline.",
+  ),
   PIPELINE_NAME_TAKEN: entry(
     409,
     "never",

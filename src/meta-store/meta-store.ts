@@ -2,6 +2,7 @@ import type { Checkpoint, ScanPosition } from "../domain/checkpoint.ts";
 import type { ErrorCode } from "../domain/error-catalogue.ts";
 import type { NewPipeline, Pipeline, PipelineId, PipelinePatch, RunId } from "../domain/pipeline.ts";
 import type { PipelineStatus } from "../domain/pipeline-status.ts";
+import type { Reconcile, ReconcileReport } from "../domain/reconcile.ts";
 import type { BatchCounters, Run, RunTrigger } from "../domain/run.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
 import type { Candidate, NextStart, Watermark } from "../domain/watermark.ts";
@@ -42,6 +43,18 @@ export interface MetaStore {
   getState(id: PipelineId): Promise<PipelineState>;
   listRuns(id: PipelineId, page: PageRequest): Promise<Page<Run>>;
   getRun(id: PipelineId, runId: string): Promise<Run>;
+
+  // Comparing source and target
+  /** Asking again while one waits or runs gives that one. */
+  requestReconcile(id: PipelineId, author: string): Promise<Reconcile>;
+  listReconciles(id: PipelineId, page: PageRequest): Promise<Page<Reconcile>>;
+  getReconcile(id: PipelineId, reconcileId: string): Promise<Reconcile>;
+  /** Takes the longest waiting one for this runner, or one whose runner disappeared. */
+  claimReconcile(runnerId: string, leaseMs: number): Promise<ReconcileClaim | undefined>;
+  /** Extends the lease and shows how far it is. False means the lease is lost: nobody waits for the result. */
+  extendReconcile(claim: ReconcileClaim, leaseMs: number, rowsCompared: number): Promise<boolean>;
+  /** False when the lease is lost. */
+  finishReconcile(claim: ReconcileClaim, outcome: ReconcileOutcome): Promise<boolean>;
 
   // Runners
   registerRunner(runner: RunnerInfo): Promise<void>;
@@ -204,6 +217,20 @@ export interface RunFailure {
   readonly code: ErrorCode;
   readonly error: string;
 }
+
+/** A comparison in the hands of one runner. */
+export interface ReconcileClaim {
+  readonly id: string;
+  readonly pipeline: Pipeline;
+  readonly runnerId: string;
+  readonly epoch: number;
+}
+
+export type ReconcileOutcome =
+  | { readonly status: "MATCH" | "DIFFERENT" | "INCONCLUSIVE"; readonly report: ReconcileReport }
+  | { readonly status: "INCONCLUSIVE" | "FAILED"; readonly failure: RunFailure }
+  /** The runner stops; another one begins anew. */
+  | { readonly status: "WAITING" };
 
 export interface RescuedPipeline {
   readonly id: PipelineId;

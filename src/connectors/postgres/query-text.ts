@@ -42,11 +42,12 @@ export function upTo(position: ScanPosition, order: readonly OrderColumn[], alia
 }
 
 export function readStatement(request: ReadRequest, order: readonly OrderColumn[]): string {
-  const { query, columns, after, inclusive, nulls } = request;
+  const { query, columns, after, until = null, inclusive, nulls } = request;
   const names = columns.map(({ name }) => `q.${quoteIdentifier(name)}`).join(", ");
   const [first] = order;
   const conditions: string[] = [];
   if (after !== null && after.length > 0) conditions.push(behind(after, order, "q", inclusive));
+  if (until !== null) conditions.push(`(${behind(until, order, "q", inclusive)}) IS NOT TRUE`);
   if (first !== undefined && nulls === "excluded") conditions.push(`q.${quoteIdentifier(first.name)} IS NOT NULL`);
   // A row without a key is behind every position: it must be met, and refused, not passed over.
   const orMissing = order.map(({ name }) => `q.${quoteIdentifier(name)} IS NULL`).join(" OR ");
