@@ -287,4 +287,19 @@ describe("a reconcile that cannot be done", () => {
     const { id } = await bench.store.requestReconcile(pipeline.id, "test");
     expect(await ended(pipeline, id)).toMatchObject({ status: "FAILED", error_code: code, report: null });
   });
+
+  it("R7 is inconclusive when the source stays silent for too long", async () => {
+    await bench.close();
+    bench = await openBench({ READ_TIMEOUT_SECONDS: "1" });
+    await bench.startRunner();
+    const pipeline = await bench.create({
+      source_query: "SELECT 1 AS id, pg_sleep(20)::text AS slept",
+      target_key: ["id"],
+    });
+    await bench.query(`CREATE TABLE ${pipeline.target_table} (id int PRIMARY KEY, slept text)`);
+    const { id } = await bench.store.requestReconcile(pipeline.id, "test");
+    const done = await ended(pipeline, id);
+    expect(done).toMatchObject({ status: "INCONCLUSIVE", error_code: "DATABASE_BUSY", report: null });
+    expect(done.error).toMatch(/READ_TIMEOUT_SECONDS/);
+  });
 });
