@@ -79,6 +79,7 @@ table etl.etl_rejects
   error_code text not null
   error text not null
   created_at timestamp with time zone not null default clock_timestamp()
+  retry_requested_at timestamp with time zone
 table etl.etl_runners
   id uuid not null
   hostname text not null
@@ -115,6 +116,7 @@ table etl.etl_runs
   read_ms bigint not null default 0
   transform_ms bigint not null default 0
   write_ms bigint not null default 0
+  resumed boolean
 table etl.etl_state
   pipeline_id uuid not null
   last_processed_value text
@@ -209,6 +211,7 @@ CREATE INDEX etl_pipelines_waiting ON etl.etl_pipelines USING btree (run_request
 CREATE INDEX etl_reconciles_newest ON etl.etl_reconciles USING btree (pipeline_id, requested_at DESC, id DESC)
 CREATE INDEX etl_reconciles_open ON etl.etl_reconciles USING btree (requested_at, id) WHERE (status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text]))
 CREATE INDEX etl_rejects_newest ON etl.etl_rejects USING btree (pipeline_id, id DESC)
+CREATE INDEX etl_rejects_to_retry ON etl.etl_rejects USING btree (pipeline_id, id) WHERE (retry_requested_at IS NOT NULL)
 CREATE INDEX etl_runs_newest ON etl.etl_runs USING btree (pipeline_id, started_at DESC, id DESC)
 CREATE UNIQUE INDEX etl_pipeline_tasks_pipeline_id_order_index_key ON etl.etl_pipeline_tasks USING btree (pipeline_id, order_index)
 CREATE UNIQUE INDEX etl_pipeline_tasks_pkey ON etl.etl_pipeline_tasks USING btree (id)
@@ -269,6 +272,7 @@ $function$
 grant DELETE on etl.etl_pipeline_tasks to vitrina_meta
 grant DELETE on etl.etl_pipelines to vitrina_meta
 grant DELETE on etl.etl_rejects to vitrina_meta
+grant DELETE on etl.etl_rejects to vitrina_writer
 grant DELETE on etl.etl_state to vitrina_meta
 grant INSERT on etl.etl_pipeline_tasks to vitrina_meta
 grant INSERT on etl.etl_pipeline_versions to vitrina_meta
@@ -300,5 +304,6 @@ grant UPDATE on etl.etl_state to vitrina_meta
 grant UPDATE on etl.etl_state to vitrina_writer
 
 grant SELECT (batch_size, config_version, enabled, id, lease_epoch, lease_expires_at, lease_owner, status) on etl.etl_pipelines to vitrina_writer
+grant SELECT (id, pipeline_id) on etl.etl_rejects to vitrina_writer
 grant UPDATE (batches, bytes, read_ms, rows_added, rows_deduplicated, rows_deleted, rows_dropped, rows_read, rows_rejected, rows_unchanged, rows_written, transform_ms, write_ms) on etl.etl_runs to vitrina_writer
 grant UPDATE (lease_expires_at) on etl.etl_pipelines to vitrina_writer

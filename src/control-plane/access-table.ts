@@ -19,6 +19,11 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   listRuns: "viewer",
   getRun: "viewer",
 
+  // Rejected rows
+  listRejects: "operator",
+  retryRejects: "operator",
+  discardRejects: "operator",
+
   // Reconcile
   requestReconcile: "operator",
   listReconciles: "viewer",

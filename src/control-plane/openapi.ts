@@ -30,6 +30,7 @@ export async function registerDocumentation(api: Api, version: string): Promise<
       tags: [
         { name: "pipelines", description: "Configure pipelines, run and pause them." },
         { name: "runs", description: "What runs did." },
+        { name: "rejects", description: "Rows that a target refused." },
         { name: "reconcile", description: "Compare source and target." },
         { name: "health", description: "For probes." },
       ],

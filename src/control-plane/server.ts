@@ -12,6 +12,7 @@ import { hideFromDocumentation, registerDocumentation } from "./openapi.ts";
 import { withOtherMethodsRefused } from "./other-methods.ts";
 import { pipelineRoutes } from "./pipelines/routes.ts";
 import { reconcileRoutes } from "./reconcile/routes.ts";
+import { rejectRoutes } from "./rejects/routes.ts";
 import { runRoutes } from "./runs/routes.ts";
 import { validatorCompiler } from "./validation.ts";
 
@@ -68,6 +69,7 @@ async function registerRoutes(api: Api, parts: ApiParts): Promise<void> {
         pipelineRoutes(scope, parts);
         runRoutes(scope, parts);
         reconcileRoutes(scope, parts);
+        rejectRoutes(scope, parts);
         healthRoutes(scope, parts);
         scope.get("/openapi.json", { schema: { hide: true } }, () => api.swagger());
       },

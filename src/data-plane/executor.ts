@@ -7,12 +7,13 @@ import { databaseError } from "../postgres/errors.ts";
 import type { TaskHost } from "../tasks/task.ts";
 import { moveBatches } from "./execute-batch.ts";
 import { type Load, openLoad } from "./load.ts";
+import { retryRejects } from "./retry-rejects.ts";
 
 export interface ExecutorParts {
   readonly connectors: Connectors;
   readonly tasks: TaskHost;
   readonly targets: TargetAllowList;
-  readonly store: Pick<MetaStore, "getState" | "batchCommit" | "databaseId">;
+  readonly store: Pick<MetaStore, "getState" | "batchCommit" | "databaseId" | "rejectsToRetry" | "giveUpRetry">;
 }
 
 export interface RunControl {
@@ -35,10 +36,11 @@ export async function executePipeline(
   const commit = parts.store.batchCommit(claim);
   const load = await openLoad(parts, claim, commit, log);
   try {
-    await commit.describeRun(load.dataPath, load.writer.strategy);
+    await commit.describeRun(load.dataPath, load.writer.strategy, !load.startsAnew);
     log.info({ data_path: load.dataPath, strategy: load.writer.strategy, resumed: !load.startsAnew }, "load opened");
     if (load.startsAnew) await load.writer.begin(load.checkpointer.fenceIn);
     await faultPoint("prepared");
+    await retryRejects(parts.store, load, control, log);
     const stop = await moveBatches(load, control, log);
     if (stop !== undefined) return stop;
     await faultPoint("load_read");

@@ -21,6 +21,8 @@ export interface Load {
   readonly writer: SinkWriter;
   /** The code tasks as one; its columns are the target's. */
   readonly transform: Transform;
+  /** False: rows reach the target as the query gave them. */
+  readonly hasTasks: boolean;
   /** Of the query. */
   readonly columns: readonly Column[];
   readonly dataPath: DataPath;
@@ -75,6 +77,7 @@ export async function openLoad(parts: ExecutorParts, claim: Claim, commit: Batch
       source,
       writer,
       transform,
+      hasTasks: plan.transforms.length > 0,
       columns,
       dataPath: await chooseDataPath(parts, source, writer, plan, { ...read, after }, pipeline),
       read,

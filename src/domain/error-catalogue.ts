@@ -180,6 +180,12 @@ export const ERROR_CATALOGUE = {
     "The target refused too many rows",
     "Look at the rejected rows, correct the source or the target, or raise max_rejects.",
   ),
+  REJECT_NOT_FOUND: entry(
+    422,
+    "never",
+    "A rejected row could not be found again",
+    "Reset the state, so that the next run reads everything, or discard the reject.",
+  ),
   ROW_REFUSED: entry(422, "row", "The target refused a row", "Correct the row in the source, or the target's rules."),
   PERMISSION_DENIED: entry(
     403,

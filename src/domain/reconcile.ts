@@ -3,7 +3,6 @@ import { z } from "zod";
 /** A comparison of source and target: what it found, and what that means. */
 
 const RECONCILE_STATUSES = ["WAITING", "RUNNING", "MATCH", "DIFFERENT", "INCONCLUSIVE", "FAILED"] as const;
-export type ReconcileStatus = (typeof RECONCILE_STATUSES)[number];
 
 /** So many keys of each kind are listed; all are counted. */
 export const LISTED_KEYS = 100;

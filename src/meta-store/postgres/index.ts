@@ -22,6 +22,7 @@ import {
   listReconciles,
   requestReconcile,
 } from "./reconciles.ts";
+import { discardRejects, giveUpRetry, listRejects, rejectsToRetry, retryRejects } from "./rejects.ts";
 import { markRunnerSeen, markRunnerStopped, registerRunner } from "./runners.ts";
 import { getRun, listRuns } from "./runs.ts";
 import { advanceSchedule, upcomingSchedules } from "./schedules.ts";
@@ -61,6 +62,11 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     extendReconcile: (claim, leaseMs, rowsCompared) =>
       asking("extend the reconcile", extendReconcile(pool, claim, leaseMs, rowsCompared)),
     finishReconcile: (claim, outcome) => asking("finish the reconcile", finishReconcile(pool, claim, outcome)),
+    listRejects: (id, page) => asking("list the rejects", listRejects(pool, id, page)),
+    retryRejects: (id, ids) => asking("retry the rejects", retryRejects(pool, id, ids)),
+    discardRejects: (id, ids) => asking("discard the rejects", discardRejects(pool, id, ids)),
+    rejectsToRetry: (id, limit) => asking("read the rejects", rejectsToRetry(pool, id, limit)),
+    giveUpRetry: (id, ids, failure) => asking("keep the rejects", giveUpRetry(pool, id, ids, failure)),
     registerRunner: (runner) => asking("register the runner", registerRunner(pool, runner)),
     markRunnerSeen: (runnerId) => asking("report the runner alive", markRunnerSeen(pool, runnerId)),
     markRunnerStopped: (runnerId) => asking("report the runner stopped", markRunnerStopped(pool, runnerId)),

@@ -38,3 +38,13 @@ CREATE TRIGGER notify_runners AFTER INSERT OR UPDATE OF status ON etl.etl_reconc
   FOR EACH ROW WHEN (NEW.status = 'WAITING') EXECUTE FUNCTION etl.notify_runners();
 
 GRANT SELECT, INSERT, UPDATE ON etl.etl_reconciles TO vitrina_meta;
+
+-- Rejects can be tried again: the next run reads the marked keys anew, and replaces or removes the marked rows.
+ALTER TABLE etl.etl_rejects ADD COLUMN retry_requested_at timestamptz;
+CREATE INDEX etl_rejects_to_retry ON etl.etl_rejects (pipeline_id, id) WHERE retry_requested_at IS NOT NULL;
+-- In the transaction of a batch, together with the rows that are now written.
+GRANT SELECT (id, pipeline_id), DELETE ON etl.etl_rejects TO vitrina_writer;
+
+-- True when the run continued an unfinished load, so that its rejects belong together with those of the runs before;
+-- null when the run ended before it began to load.
+ALTER TABLE etl.etl_runs ADD COLUMN resumed boolean;
