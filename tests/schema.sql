@@ -154,7 +154,7 @@ constraint etl.etl_pipelines etl_pipelines_max_rejects_check: CHECK ((max_reject
 constraint etl.etl_pipelines etl_pipelines_mode_check: CHECK ((mode = ANY (ARRAY['full'::text, 'incremental'::text])))
 constraint etl.etl_pipelines etl_pipelines_name_check: CHECK ((name ~ '^[A-Za-z][A-Za-z0-9_.-]{0,62}$'::text))
 constraint etl.etl_pipelines etl_pipelines_name_key: UNIQUE (name)
-constraint etl.etl_pipelines etl_pipelines_null_cursor_check: CHECK ((null_cursor = ANY (ARRAY['reject'::text, 'exclude'::text])))
+constraint etl.etl_pipelines etl_pipelines_null_cursor_check: CHECK ((null_cursor = ANY (ARRAY['reject'::text, 'exclude'::text, 'each_run'::text])))
 constraint etl.etl_pipelines etl_pipelines_pkey: PRIMARY KEY (id)
 constraint etl.etl_pipelines etl_pipelines_run_trigger_check: CHECK ((run_trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text])))
 constraint etl.etl_pipelines etl_pipelines_source_type_check: CHECK ((source_type = 'postgres'::text))

@@ -40,8 +40,8 @@ export interface ReadRequest {
   readonly only?: KeyChoice | undefined;
   /** True: the row at the position is read again. Needed where a position does not name a single row. */
   readonly inclusive: boolean;
-  /** Rows without a value in the first ordering column: met at the end, or left out. */
-  readonly nulls: "last" | "excluded";
+  /** Rows without a value in the first ordering column: met at the end, left out, or the only ones. */
+  readonly nulls: "last" | "excluded" | "only";
 }
 
 export interface KeyChoice {

@@ -8,12 +8,16 @@ import type { TaskHost } from "../tasks/task.ts";
 import { moveBatches } from "./execute-batch.ts";
 import { type Load, openLoad } from "./load.ts";
 import { retryRejects } from "./retry-rejects.ts";
+import { readRowsWithoutCursor } from "./rows-without-cursor.ts";
 
 export interface ExecutorParts {
   readonly connectors: Connectors;
   readonly tasks: TaskHost;
   readonly targets: TargetAllowList;
-  readonly store: Pick<MetaStore, "getState" | "batchCommit" | "databaseId" | "rejectsToRetry" | "giveUpRetry">;
+  readonly store: Pick<
+    MetaStore,
+    "getState" | "batchCommit" | "databaseId" | "rejectsToRetry" | "rejectsWithout" | "giveUpRetry"
+  >;
 }
 
 export interface RunControl {
@@ -41,6 +45,7 @@ export async function executePipeline(
     if (load.startsAnew) await load.writer.begin(load.checkpointer.fenceIn);
     await faultPoint("prepared");
     await retryRejects(parts.store, load, control, log);
+    await readRowsWithoutCursor(parts.store, load, control, log);
     const stop = await moveBatches(load, control, log);
     if (stop !== undefined) return stop;
     await faultPoint("load_read");

@@ -163,9 +163,12 @@ function readsOf(pipeline: Pipeline, state: PipelineState, whole: Omit<ReadReque
     return [{ request: { ...whole, after: null }, standing: "settled" }];
   }
   const watermark = watermarkPosition(state);
-  const behind: Read = { request: { ...whole, after: watermark }, standing: "pending" };
-  if (watermark === null) return [behind];
-  return [{ request: { ...whole, after: null, until: watermark }, standing: "settled" }, behind];
+  const reads: Read[] = [];
+  if (watermark !== null) reads.push({ request: { ...whole, after: null, until: watermark }, standing: "settled" });
+  if (pipeline.null_cursor === "each_run") {
+    reads.push({ request: { ...whole, after: null, nulls: "only" }, standing: "pending" });
+  }
+  return [...reads, { request: { ...whole, after: watermark }, standing: "pending" }];
 }
 
 function watermarkPosition({ watermark: { value, id } }: PipelineState): ScanPosition | null {

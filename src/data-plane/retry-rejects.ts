@@ -1,11 +1,11 @@
 import { batchOfRows, type RowBatch } from "../connectors/row-batch.ts";
 import type { Row } from "../domain/row.ts";
 import type { MetaStore, RejectToRetry } from "../meta-store/meta-store.ts";
-import { faultPoint } from "../observability/fault-points.ts";
 import type { Log } from "../observability/log.ts";
-import { advance, record, transformed } from "./execute-batch.ts";
+import { transformed } from "./execute-batch.ts";
 import type { RunControl } from "./executor.ts";
 import type { Load } from "./load.ts";
+import { writeAside } from "./write-aside.ts";
 
 /** How many keys one question to the source names at most. */
 const KEYS_AT_ONCE = 500;
@@ -50,7 +50,10 @@ async function retryChunk(
   const settled = marked.filter(isSettled);
   const unfound = marked.filter((reject) => !isSettled(reject));
   if (unfound.length > 0) await giveUp(store, load, unfound, isReadable);
-  if (settled.length > 0) await writeRetried(load, batch, output, readMs, settled);
+  if (settled.length > 0) {
+    const settledRejects = settled.map(({ id }) => id);
+    await writeAside(load, { read: batch.count, output, readMs, settledRejects });
+  }
   const gone = settled.filter((reject) => !isFound(reject)).length;
   log.info({ rejects: marked.length, rows: batch.count, gone, not_found: unfound.length }, "rejects tried again");
 }
@@ -75,32 +78,6 @@ async function readKeys(
   } finally {
     await reader.close();
   }
-}
-
-async function writeRetried(
-  load: Load,
-  batch: RowBatch,
-  output: RowBatch,
-  readMs: number,
-  settled: readonly RejectToRetry[],
-): Promise<void> {
-  const { writer, progress, checkpointer } = load;
-  const { position } = progress;
-  const startedAt = performance.now();
-  await writer.write(output, { after: null, upTo: null }, async (transaction, result) => {
-    const effort = { bytes: 0, read_ms: readMs, transform_ms: 0, write_ms: performance.now() - startedAt };
-    const settledRejects = settled.map(({ id }) => id);
-    await record(load, transaction, result, {
-      read: batch.count,
-      transformed: output.count,
-      position,
-      effort,
-      settledRejects,
-    });
-  });
-  await faultPoint("data_committed");
-  await checkpointer.committed();
-  advance(load, position, 0);
 }
 
 async function giveUp(

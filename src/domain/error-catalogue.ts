@@ -154,7 +154,7 @@ export const ERROR_CATALOGUE = {
     422,
     "never",
     "Rows without an incremental key would be missed",
-    "Fill the column in the source, filter such rows out of the query, or set null_cursor to exclude.",
+    "Fill the column in the source, filter such rows out of the query, or set null_cursor to exclude or each_run.",
   ),
   STATE_OF_OTHER_CONFIG: entry(
     409,

@@ -65,6 +65,8 @@ export interface MetaStore {
   discardRejects(id: PipelineId, ids: readonly number[] | undefined): Promise<number>;
   /** Those marked for a retry, oldest first. */
   rejectsToRetry(id: PipelineId, limit: number): Promise<RejectToRetry[]>;
+  /** Those whose row has no value in this column. */
+  rejectsWithout(id: PipelineId, column: string): Promise<number[]>;
   /** They cannot be tried again; they stay, unmarked, and say why. */
   giveUpRetry(id: PipelineId, ids: readonly number[], failure: RunFailure): Promise<void>;
 

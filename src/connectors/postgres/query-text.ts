@@ -58,6 +58,7 @@ export function readStatement(request: ReadRequest, order: readonly OrderColumn[
   if (until !== null) conditions.push(`(${behind(until, order, "q", inclusive)}) IS NOT TRUE`);
   if (only !== undefined) conditions.push(isOneOf(only, columns));
   if (first !== undefined && nulls === "excluded") conditions.push(`q.${quoteIdentifier(first.name)} IS NOT NULL`);
+  if (first !== undefined && nulls === "only") conditions.push(`q.${quoteIdentifier(first.name)} IS NULL`);
   // A row without a key is behind every position: it must be met, and refused, not passed over.
   const orMissing = order.map(({ name }) => `q.${quoteIdentifier(name)} IS NULL`).join(" OR ");
   const filter =

@@ -48,3 +48,8 @@ GRANT SELECT (id, pipeline_id), DELETE ON etl.etl_rejects TO vitrina_writer;
 -- True when the run continued an unfinished load, so that its rejects belong together with those of the runs before;
 -- null when the run ended before it began to load.
 ALTER TABLE etl.etl_runs ADD COLUMN resumed boolean;
+
+-- A third way with rows that have no incremental key: they are read in every run.
+ALTER TABLE etl.etl_pipelines
+  DROP CONSTRAINT etl_pipelines_null_cursor_check,
+  ADD CONSTRAINT etl_pipelines_null_cursor_check CHECK (null_cursor IN ('reject', 'exclude', 'each_run'));

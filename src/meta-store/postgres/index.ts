@@ -22,7 +22,7 @@ import {
   listReconciles,
   requestReconcile,
 } from "./reconciles.ts";
-import { discardRejects, giveUpRetry, listRejects, rejectsToRetry, retryRejects } from "./rejects.ts";
+import { discardRejects, giveUpRetry, listRejects, rejectsToRetry, rejectsWithout, retryRejects } from "./rejects.ts";
 import { markRunnerSeen, markRunnerStopped, registerRunner } from "./runners.ts";
 import { getRun, listRuns } from "./runs.ts";
 import { advanceSchedule, upcomingSchedules } from "./schedules.ts";
@@ -66,6 +66,7 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     retryRejects: (id, ids) => asking("retry the rejects", retryRejects(pool, id, ids)),
     discardRejects: (id, ids) => asking("discard the rejects", discardRejects(pool, id, ids)),
     rejectsToRetry: (id, limit) => asking("read the rejects", rejectsToRetry(pool, id, limit)),
+    rejectsWithout: (id, column) => asking("read the rejects", rejectsWithout(pool, id, column)),
     giveUpRetry: (id, ids, failure) => asking("keep the rejects", giveUpRetry(pool, id, ids, failure)),
     registerRunner: (runner) => asking("register the runner", registerRunner(pool, runner)),
     markRunnerSeen: (runnerId) => asking("report the runner alive", markRunnerSeen(pool, runnerId)),

@@ -54,6 +54,14 @@ export async function rejectsToRetry(pool: Pool, id: PipelineId, limit: number):
   return rows as RejectToRetry[];
 }
 
+export async function rejectsWithout(pool: Pool, id: PipelineId, column: string): Promise<number[]> {
+  const { rows } = await pool.query(
+    "SELECT id FROM etl.etl_rejects WHERE pipeline_id = $1 AND row ? $2 AND row ->> $2 IS NULL",
+    [id, column],
+  );
+  return rows.map((row) => row.id as number);
+}
+
 export async function giveUpRetry(
   pool: Pool,
   id: PipelineId,
