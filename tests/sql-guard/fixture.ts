@@ -69,10 +69,19 @@ const SCHEMA = `
     AS 'SELECT length(max(password_hash)) FROM auth.users';
   CREATE CAST (content.hue AS integer) WITH FUNCTION content.hue_secret (content.hue) AS IMPLICIT;
   CREATE AGGREGATE content.secret_sum (integer) (SFUNC = int4_sum, STYPE = bigint);
+`;
 
+const GRANTS = `
   GRANT USAGE ON SCHEMA content, ugc TO vitrina_reader;
   GRANT SELECT ON ALL TABLES IN SCHEMA content, ugc TO vitrina_reader;
 `;
+
+/** Into a server of its own, without the roles of Vitrina. */
+export async function loadFixture(url: string): Promise<void> {
+  const client = await connectForData({ url, applicationName: "vitrina test" });
+  await client.query(SCHEMA);
+  await client.end();
+}
 
 export interface GuardedDatabase {
   readonly database: TestDatabase;
@@ -87,6 +96,7 @@ export interface GuardedDatabase {
 export async function openGuardedDatabase(): Promise<GuardedDatabase> {
   const database = await createTestDatabase(inject("postgresUrl"));
   await database.query(SCHEMA);
+  await database.query(GRANTS);
   const client = await connectForData({
     url: database.urls.reader,
     applicationName: "vitrina test",
