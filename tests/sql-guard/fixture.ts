@@ -18,8 +18,9 @@ const SCHEMA = `
   CREATE DOMAIN content.score AS numeric(4, 2) CHECK (VALUE BETWEEN 0 AND 10);
   CREATE TABLE content.film_work (
     id uuid PRIMARY KEY, title text NOT NULL, description text, creation_date date, rating numeric(4, 2),
-    type text NOT NULL DEFAULT 'movie', mood content.mood, hue content.hue, best content.score, tags text[], meta jsonb,
+    type text NOT NULL DEFAULT 'movie', mood content.mood, best content.score, tags text[], meta jsonb,
     modified timestamptz NOT NULL DEFAULT now(), has_subtitles boolean, "end" text);
+  CREATE TABLE content.paint (hue content.hue);
   CREATE TABLE content.genre (id uuid PRIMARY KEY, name text NOT NULL, parent_id uuid);
   CREATE TABLE content.genre_film_work (film_work_id uuid, genre_id uuid, PRIMARY KEY (film_work_id, genre_id));
   CREATE TABLE ugc.ratings (film_id uuid, user_id uuid, rating numeric, updated_at timestamptz);
