@@ -1,7 +1,10 @@
 import { randomUUID } from "node:crypto";
+import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { taskProblems } from "../../src/control-plane/validate/task-problems.ts";
 import { ERROR_CATALOGUE } from "../../src/domain/error-catalogue.ts";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
+import { inspectTaskPlan } from "../../src/domain/task-plan.ts";
 import { openTryOut, type TryOut } from "../support/try-out.ts";
 
 interface Problem {
@@ -167,6 +170,14 @@ describe("every problem at once", () => {
     );
     expect(told(answer)).toEqual(["error QUERY_REFUSED /source_query", "error TARGET_MISSING /target_table"]);
     expect(answer).toMatchObject({ columns: null, reading: null, target: { exists: false, missing_columns: null } });
+  });
+
+  it("R3.4 every finding of the guard is told, each with its place", async () => {
+    const answer = await validate(
+      film({ source_query: `SELECT random() AS id,\n pg_backend_pid() AS x FROM etl.etl_runs` }),
+    );
+    const places = answer.problems.map(({ code, line }: Problem) => `${code} ${line}`).sort();
+    expect(places).toEqual(["QUERY_REFUSED 1", "QUERY_REFUSED 2", "QUERY_REFUSED 2"]);
   });
 
   it("R3.4 goes on with the query when the target is refused", async () => {
@@ -341,6 +352,24 @@ describe("the cursor", () => {
 });
 
 describe("code tasks", () => {
+  it("R3.4 a task that no living runner has is told at its place, once it is known which there are", () => {
+    const plan = inspectTaskPlan(
+      {
+        target_table: "analytics.film",
+        tasks: [
+          { order_index: 1, task_type: "SQL", body: "SELECT 1 AS id" },
+          { order_index: 2, task_type: "PYTHON", body: "clean" },
+          { order_index: 3, task_type: "TYPESCRIPT", body: 'clean {"deep": true}' },
+        ],
+      },
+      { schemas: ["analytics"], indexes: [] },
+    );
+    expect(taskProblems(plan, undefined)).toEqual([]);
+    expect(taskProblems(plan, [{ name: "clean", language: "PYTHON" }])).toMatchObject([
+      { code: "TASK_UNKNOWN", pointer: "/tasks/2/body" },
+    ]);
+  });
+
   it("R3.4 the rows travel through the process, and the target's columns are not guessed", async () => {
     const tasks = [
       { order_index: 1, task_type: "SQL", body: `SELECT id, title FROM ${table}` },
@@ -451,6 +480,19 @@ describe("limits", () => {
     expect(told(answer)).toEqual(["warning CHECK_TIMED_OUT /source_query", "warning CHECK_TIMED_OUT /target_key"]);
     expect(answer.columns).toEqual([{ name: "id", type: "text" }]);
     expect(answer).toMatchObject({ valid: true, reading: { data_path: null, strategy: null } });
+  });
+
+  it("R3.4 a table that somebody locks is not waited for", async () => {
+    const owner = new pg.Client({ connectionString: bench.database.url });
+    await owner.connect();
+    try {
+      await owner.query(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
+      const answer = await validate(film());
+      expect(told(answer)).toEqual(["error CHECK_TIMED_OUT /source_query"]);
+      expect(answer.target).toMatchObject({ exists: false });
+    } finally {
+      await owner.end();
+    }
   });
 
   it("R3.4 nothing is changed, whatever is asked", async () => {
