@@ -29,6 +29,7 @@ export interface SinkRequest {
   readonly createTarget: boolean;
   readonly addColumns: boolean;
   readonly load: LoadRequest;
+  /** Looked at when the load ends: until then the caller may change what it says. */
   readonly guard: DeletionGuard;
   /** Set when the meta-store is elsewhere: the sink keeps a checkpoint beside its data, for this claim. */
   readonly keepFor: CheckpointOwner | undefined;

@@ -27,6 +27,8 @@ export interface Source {
   nextStart(end: EndOfLoad): Promise<NextStart>;
   /** True when reading batch by batch, each by a statement of its own, costs about as much as reading all at once. */
   canSeek(request: ReadRequest, batchSize: number): Promise<boolean>;
+  /** How many rows the read would give, as far as the planner can tell. */
+  estimateRows(request: ReadRequest): Promise<number>;
   close(): Promise<void>;
 }
 

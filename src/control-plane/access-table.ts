@@ -7,13 +7,27 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   getPipeline: "viewer",
   createPipeline: "editor",
   updatePipeline: "editor",
+  updatePipelineConfig: "editor",
   deletePipeline: "editor",
   runPipeline: "operator",
   pausePipeline: "operator",
+  reloadPipelineConfig: "operator",
   getPipelineStatus: "viewer",
   getPipelineState: "viewer",
   resetPipelineState: "admin",
   keepPipelineState: "admin",
+  setPipelineState: "admin",
+
+  // Versions
+  listVersions: "viewer",
+  getVersion: "viewer",
+  diffVersions: "viewer",
+  restoreVersion: "editor",
+
+  // Tasks
+  listTasks: "viewer",
+  getPipelineTasks: "viewer",
+  replacePipelineTasks: "editor",
 
   // Trying out
   validatePipeline: "operator",
@@ -22,8 +36,21 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   previewQuery: "editor",
 
   // Runs
+  listAllRuns: "viewer",
   listRuns: "viewer",
   getRun: "viewer",
+
+  // Events
+  watchEvents: "viewer",
+
+  // Runners
+  listRunners: "viewer",
+
+  // Access
+  createKey: "admin",
+  listKeys: "admin",
+  revokeKey: "admin",
+  listAudit: "admin",
 
   // Health
   getHealth: "anyone",

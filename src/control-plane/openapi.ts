@@ -4,6 +4,7 @@ import { jsonSchemaTransform, jsonSchemaTransformObject } from "fastify-type-pro
 import { z } from "zod";
 import { pipelineSchema } from "../domain/pipeline.ts";
 import { runSchema } from "../domain/run.ts";
+import { describeAccess } from "./auth/documented-access.ts";
 import { problemSchema } from "./problem.ts";
 import type { Api } from "./server.ts";
 
@@ -26,14 +27,24 @@ export async function registerDocumentation(api: Api, version: string): Promise<
         version,
         license: { name: "Apache-2.0", identifier: "Apache-2.0" },
       },
+      components: {
+        securitySchemes: {
+          bearer: { type: "http", scheme: "bearer", description: "A key of Vitrina, or a token of the login service." },
+        },
+      },
       tags: [
         { name: "pipelines", description: "Configure pipelines, run and pause them." },
         { name: "trying out", description: "Find out what a configuration would do, without doing it." },
         { name: "runs", description: "What runs did." },
+        { name: "events", description: "What changes, as it changes." },
+        { name: "versions", description: "What pipelines were configured like before." },
+        { name: "tasks", description: "Task plans, and the code tasks of the runners." },
+        { name: "runners", description: "Who executes the pipelines." },
+        { name: "access", description: "Keys, and who did what." },
         { name: "health", description: "For probes." },
       ],
     },
-    transform: jsonSchemaTransform,
+    transform: ({ schema, ...rest }) => jsonSchemaTransform({ schema: describeAccess(schema), ...rest }),
     transformObject: withComponents,
   });
   await api.register(swaggerUi, {

@@ -18,15 +18,20 @@ export async function moveBatches(
   log: Log,
 ): Promise<Exclude<ExecutionEnd, "finished"> | undefined> {
   const mover = openMover(load, control.lostSignal, log);
-  let lease: LeaseView = { status: "RUNNING", batchSize: load.pipeline.batch_size };
+  let pauseRequested = false;
+  let batchSize = load.pipeline.batch_size;
   try {
     for (;;) {
-      const request = lease.status === "PAUSE_REQUESTED" ? "pause" : control.stopRequest();
+      const request = pauseRequested ? "pause" : control.stopRequest();
       if (request !== undefined) return request === "pause" ? "paused" : "handed_back";
-      const batch = await mover.move(lease.batchSize);
+      const batch = await mover.move(batchSize);
       if (batch === undefined) return undefined;
       await faultPoint("batch_committed");
-      lease = batch.lease;
+      const { lease } = batch;
+      pauseRequested = lease.status === "PAUSE_REQUESTED";
+      batchSize = lease.batchSize;
+      load.limits.maxRejects = lease.maxRejects;
+      load.limits.deletions.maxDeletePercent = lease.maxDeletePercent;
       log.info({ batch: load.progress.batchNo, rows: batch.rows, ...batch.effort }, "batch committed");
     }
   } finally {
@@ -209,11 +214,11 @@ async function record(
   { rejects, ...counts }: BatchResult,
   { read, transformed, position, effort }: BatchFacts,
 ): Promise<void> {
-  const { pipeline, progress } = load;
-  if (progress.rejected + rejects.length > pipeline.max_rejects) {
+  const { limits, progress } = load;
+  if (progress.rejected + rejects.length > limits.maxRejects) {
     throw new VitrinaError(
       "TOO_MANY_REJECTS",
-      `The target refused more than ${pipeline.max_rejects} rows; the last because: ${rejects.at(-1)?.error}`,
+      `The target refused more than ${limits.maxRejects} rows; the last because: ${rejects.at(-1)?.error}`,
     );
   }
   await load.checkpointer.recordIn(transaction, {

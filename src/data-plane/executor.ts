@@ -37,10 +37,11 @@ export async function executePipeline(
   const commit = parts.store.batchCommit(claim);
   const load = await openLoad(parts, claim, commit, log);
   try {
-    await commit.describeRun(load.dataPath, load.writer.strategy);
-    const { dataPath, dataPathReason, writer, startsAnew } = load;
+    const { dataPath, dataPathReason, estimatedRows, startsAnew } = load;
+    const { strategy } = load.writer;
+    await commit.describeRun({ dataPath, strategy, estimatedRows });
     log.info(
-      { data_path: dataPath, why: dataPathReason, strategy: writer.strategy, resumed: !startsAnew },
+      { data_path: dataPath, why: dataPathReason, strategy, estimated_rows: estimatedRows, resumed: !startsAnew },
       "load opened",
     );
     if (load.startsAnew) await load.writer.begin(load.checkpointer.fenceIn);

@@ -34,6 +34,10 @@ export interface Load {
   readonly dataPath: DataPath;
   /** Why this path, for people. */
   readonly dataPathReason: string;
+  /** How many rows the planner of the source expects this run to read. */
+  readonly estimatedRows: number;
+  /** May be changed while the run goes on; each batch commit brings them back. */
+  readonly limits: Limits;
   readonly read: Omit<ReadRequest, "after">;
   /** False when an unfinished full load is continued. */
   readonly startsAnew: boolean;
@@ -48,6 +52,11 @@ interface IncrementalLoad {
   readonly previous: Watermark;
   readonly candidate: Candidate | null;
   readonly safePoint: string;
+}
+
+interface Limits {
+  maxRejects: number;
+  readonly deletions: { readonly allowEmpty: boolean; maxDeletePercent: number };
 }
 
 /** Moves with every batch. */
@@ -69,7 +78,8 @@ export async function openLoad(parts: ExecutorParts, claim: Claim, commit: Batch
     const columns = await source.describe(plan.readerQuery);
     const transform = await openChain(parts.tasks, plan.transforms, columns);
     opened.push(transform);
-    const writer = await openWriter(parts, plan, claim, transform.columns);
+    const limits = limitsOf(pipeline);
+    const writer = await openWriter(parts, plan, claim, transform.columns, limits);
     opened.push(writer);
     const fingerprint = configFingerprint(pipeline);
     const state = await currentState(parts, claim, writer, commit);
@@ -85,6 +95,8 @@ export async function openLoad(parts: ExecutorParts, claim: Claim, commit: Batch
       columns,
       dataPath,
       dataPathReason: reason,
+      estimatedRows: await source.estimateRows({ ...read, after }),
+      limits,
       read,
       startsAnew: pipeline.mode === "incremental" || after === null,
       incremental,
@@ -133,7 +145,8 @@ async function openIncremental(
   const { mode, incremental_key: key, incremental_id_key: idKey, null_cursor, lookback_seconds } = pipeline;
   if (mode !== "incremental" || key === null) return undefined;
   requireStateOf(pipeline, state, fingerprint);
-  await source.requireUsableCursor(plan.readerQuery, columns, { key, idKey, nulls: null_cursor });
+  const cursor = { key, idKey, nulls: null_cursor, start: state.watermark };
+  await source.requireUsableCursor(plan.readerQuery, columns, cursor);
   const keyType = columns.find((column) => column.name === key)?.type ?? "text";
   const start = { keyType, previous: state.watermark, candidate: state.candidate };
   const resumed = resumePosition(state, fingerprint) !== null && state.safePoint !== null;
@@ -144,11 +157,19 @@ async function openIncremental(
   return { ...start, safePoint: horizon.safe };
 }
 
+function limitsOf({ max_rejects, allow_empty, max_delete_percent }: Pipeline): Limits {
+  return {
+    maxRejects: max_rejects,
+    deletions: { allowEmpty: allow_empty, maxDeletePercent: max_delete_percent },
+  };
+}
+
 async function openWriter(
   { connectors, store }: ExecutorParts,
   { target, transforms }: TaskPlan,
   { pipeline, epoch }: Claim,
   columns: readonly Column[],
+  limits: Limits,
 ): Promise<SinkWriter> {
   const sink = connectors.sink(target.kind);
   if (sink === undefined) throw new VitrinaError("NOT_SUPPORTED", `Targets of kind ${target.kind} cannot be written.`);
@@ -164,7 +185,7 @@ async function openWriter(
       pipeline.mode === "full"
         ? { kind: "replace", loadId: pipeline.id, inKeyOrder: transforms.length === 0 }
         : { kind: "upsert" },
-    guard: { allowEmpty: pipeline.allow_empty, maxDeletePercent: pipeline.max_delete_percent },
+    guard: limits.deletions,
     keepFor: together ? undefined : { pipelineId: pipeline.id, epoch },
   });
 }

@@ -57,9 +57,16 @@ export class Runner {
   }
 
   async start(): Promise<void> {
-    const { store, log, version, concurrency } = this.#options;
+    const { store, log, version, concurrency, tasks, pollMs } = this.#options;
     await store.checkReady();
-    await store.registerRunner({ id: this.id, hostname: hostname(), pid: process.pid, version });
+    await store.registerRunner({
+      id: this.id,
+      hostname: hostname(),
+      pid: process.pid,
+      version,
+      tasks: tasks.list(),
+      reportEveryMs: pollMs,
+    });
     try {
       await this.#heartbeats.start();
       this.#subscription = await store.onWork(() => this.wake());

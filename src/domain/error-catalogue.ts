@@ -40,6 +40,73 @@ export const ERROR_CATALOGUE = {
     "Send the body as JSON with the header content-type: application/json.",
   ),
   METHOD_NOT_ALLOWED: entry(405, "never", "That method does not exist here", "See /docs for the methods of each path."),
+  PRECONDITION_FAILED: entry(
+    412,
+    "never",
+    "Somebody changed the pipeline meanwhile",
+    "Read the pipeline again, look at what changed, and send the request with its new ETag.",
+  ),
+  CONFIRMATION_NEEDED: entry(
+    409,
+    "never",
+    "This needs a confirmation",
+    "If that is what you want, send the same request with ?confirm=true.",
+  ),
+  IDEMPOTENCY_KEY_REUSED: entry(
+    422,
+    "never",
+    "The Idempotency-Key belongs to another request",
+    "Use a new key for a new request, or repeat the first one exactly.",
+  ),
+  IDEMPOTENCY_KEY_IN_USE: entry(
+    409,
+    "never",
+    "The same request is still under way",
+    "Send it again after the seconds in Retry-After.",
+  ),
+  TOO_MANY_STREAMS: entry(503, "never", "Too many event streams are open", "Close a stream, or try again later."),
+  HEADERS_TOO_LARGE: entry(431, "never", "The headers are too large", "Send a shorter URL and fewer headers."),
+  REQUEST_TIMEOUT: entry(408, "never", "The request did not arrive in time", "Send the whole request at once."),
+
+  // Access
+  UNAUTHENTICATED: entry(
+    401,
+    "never",
+    "No valid login",
+    "Send the header authorization: Bearer <key>; an administrator makes keys with POST /api/v1/keys or vitrina key create.",
+  ),
+  ROLE_TOO_LOW: entry(403, "never", "Your role does not allow this", "Ask an administrator for a key with that role."),
+  LOGIN_UNAVAILABLE: entry(
+    503,
+    "never",
+    "Logins cannot be checked",
+    "Try again in a moment; if it recurs, check JWT_JWKS_URL.",
+  ),
+  HOST_NOT_ALLOWED: entry(
+    421,
+    "never",
+    "The API does not answer under that name",
+    "Address it as localhost or 127.0.0.1, or add the name to API_ALLOWED_HOSTS.",
+  ),
+  ORIGIN_NOT_ALLOWED: entry(
+    403,
+    "never",
+    "That web page may not change anything here",
+    "Add its origin to API_CORS_ORIGINS if you trust it.",
+  ),
+  RATE_LIMITED: entry(
+    429,
+    "never",
+    "Too many requests",
+    "Wait as long as the header Retry-After says; API_RATE_LIMIT_PER_MINUTE sets the limit.",
+  ),
+  TOO_MANY_FAILED_LOGINS: entry(
+    429,
+    "never",
+    "Too many failed logins",
+    "Wait as long as the header Retry-After says, then use a valid key.",
+  ),
+  KEY_NOT_FOUND: entry(404, "never", "No such key", "GET /api/v1/keys lists the keys with their ids."),
 
   // Pipelines
   PIPELINE_NOT_FOUND: entry(
@@ -49,6 +116,18 @@ export const ERROR_CATALOGUE = {
     "Use the id or the exact name; GET /api/v1/pipelines lists them.",
   ),
   RUN_NOT_FOUND: entry(404, "never", "No such run", "GET /api/v1/pipelines/{id}/runs lists the runs of a pipeline."),
+  VERSION_NOT_FOUND: entry(
+    404,
+    "never",
+    "No such version",
+    "GET /api/v1/pipelines/{id}/versions lists the versions of a pipeline.",
+  ),
+  VERSION_NOT_RESTORABLE: entry(
+    409,
+    "never",
+    "This version cannot be restored",
+    "It does not fit the rules of today. Look at the version, and change the pipeline by hand.",
+  ),
   PIPELINE_NAME_TAKEN: entry(
     409,
     "never",
@@ -199,6 +278,18 @@ export const ERROR_CATALOGUE = {
     "never",
     "The checkpoint belongs to another query or key",
     "Reset the state to read everything again, or keep it if the old position is still right for the new query.",
+  ),
+  STATE_NOT_SETTABLE: entry(
+    409,
+    "never",
+    "Only an incremental pipeline has a position to set",
+    "Use state/reset to read everything again, or set mode to incremental first.",
+  ),
+  STATE_UNUSABLE: entry(
+    422,
+    "never",
+    "The position does not fit its column",
+    "Set the state to a value of that type, or reset it to read everything again.",
   ),
   SOURCE_EMPTY: entry(
     422,

@@ -38,7 +38,8 @@ export interface TaskPlan {
   readonly target: Target;
 }
 
-const TASK_NAME = /^[a-z][a-z0-9_]{0,62}$/;
+/** Also how a task is named where it is defined. */
+export const TASK_NAME = /^[a-z][a-z0-9_]{0,62}$/;
 
 /** A task with the place where its author wrote it, since the plan sorts the tasks. */
 type Step = TaskDefinition & { readonly pointer: string };

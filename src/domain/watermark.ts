@@ -33,6 +33,8 @@ export interface CursorRules {
   readonly key: string;
   readonly idKey: string | null;
   readonly nulls: "reject" | "exclude";
+  /** Where the load would start: a person may have set it to anything. */
+  readonly start?: Watermark;
 }
 
 /** What is known when an incremental load has read everything. */

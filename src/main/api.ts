@@ -11,6 +11,7 @@ const CONNECTIONS = 10;
 
 /** How long a source or a target may take for each question of a validation. */
 const INSPECTION_TIMEOUT_MS = 3000;
+type Address = Pick<Settings["api"], "host" | "port">;
 
 export interface RunningPart {
   stop(): Promise<void>;
@@ -36,6 +37,7 @@ export async function startApi(
     previewTimeoutMs: settings.previewTimeoutMs,
     log,
     version: VERSION,
+    api: settings.api,
   });
   const stop = async (): Promise<void> => {
     await server.close();
@@ -53,7 +55,7 @@ export async function startApi(
 }
 
 /** Asked before anything is started, so that a taken port is told at once. */
-export async function requireFreePort({ host, port }: Settings["api"]): Promise<void> {
+export async function requireFreePort({ host, port }: Address): Promise<void> {
   const probe = createServer();
   await new Promise<void>((resolve, reject) => {
     probe.once("error", (error) => reject(isPortTaken(error) ? portTaken({ host, port }) : error));
@@ -65,6 +67,6 @@ function isPortTaken(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === "EADDRINUSE";
 }
 
-function portTaken({ host, port }: Settings["api"]): VitrinaError {
+function portTaken({ host, port }: Address): VitrinaError {
   return new VitrinaError("PORT_TAKEN", `Another program listens on ${host}:${port}.`);
 }

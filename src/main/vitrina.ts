@@ -6,6 +6,7 @@ import { startApi } from "./api.ts";
 import { openStore, prepareDatabase } from "./database.ts";
 import { databaseUrl } from "./db-url.ts";
 import { loadDemo } from "./demo.ts";
+import { addKeyCommands } from "./key.ts";
 import { startRunner } from "./runner.ts";
 import { startAll } from "./start.ts";
 import { untilStopped } from "./until-stopped.ts";
@@ -54,6 +55,8 @@ program
   .command("db-url")
   .description('print the URL of the database, for psql: psql "$(npx vitrina db-url)"')
   .action(async () => console.log(await databaseUrl(loadSettings())));
+
+addKeyCommands(program);
 
 /** Runs one part until a signal asks it to end. */
 async function serve(start: typeof startApi | typeof startRunner): Promise<void> {

@@ -7,9 +7,11 @@ import {
   type Horizon,
   isTimeType,
   type NextStart,
+  NO_WATERMARK,
   type Watermark,
 } from "../../domain/watermark.ts";
 import type { Client } from "../../postgres/connection.ts";
+import { sqlState } from "../../postgres/errors.ts";
 import { quoteIdentifier, quoteLiteral } from "../../postgres/identifiers.ts";
 import { asSubquery } from "./query-text.ts";
 import { extended } from "./read-session.ts";
@@ -24,6 +26,9 @@ export async function requireUsableCursor(
 ): Promise<void> {
   const [ofColumns] = cursorColumnProblems(columns, rules);
   if (ofColumns !== undefined) throw ofColumns;
+  const { key, idKey, start = NO_WATERMARK } = rules;
+  await requireFittingValue(client, columns, key, start.value);
+  await requireFittingValue(client, columns, idKey, start.id);
   const [ofRows] = await cursorRowProblems(client, query, rules);
   if (ofRows !== undefined) throw ofRows;
 }
@@ -54,6 +59,26 @@ export async function cursorRowProblems(
   );
   if (rows[0]?.[0] !== "t") return [];
   return [new VitrinaError("CURSOR_NULL", `The query returns rows whose ${quoteIdentifier(key)} is null.`)];
+}
+
+/** The class of a text that is no value of a type; anything else is trouble of another kind. */
+const NOT_A_VALUE = /^22/;
+
+async function requireFittingValue(
+  client: Client,
+  columns: readonly Column[],
+  name: string | null,
+  value: string | null,
+): Promise<void> {
+  const column = columns.find((candidate) => candidate.name === name);
+  if (column === undefined || value === null) return;
+  try {
+    await extended(client, `SELECT ${quoteLiteral(value)}::${column.type}`);
+  } catch (error) {
+    if (!NOT_A_VALUE.test(sqlState(error) ?? "")) throw error;
+    const detail = `The position of the pipeline is no value of ${quoteIdentifier(column.name)}, which is of type ${column.type}.`;
+    throw new VitrinaError("STATE_UNUSABLE", detail, { cause: error });
+  }
 }
 
 /** Roles of Vitrina itself never write to a source, so their transactions hold nothing back. */

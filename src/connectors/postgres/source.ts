@@ -14,7 +14,7 @@ import {
   questionSession,
   sourceError,
 } from "./read-session.ts";
-import { canSeek } from "./seek-cost.ts";
+import { canSeek, estimateRows } from "./seek-cost.ts";
 
 /** Reads by one COPY per run: the query runs once, in one snapshot, with constant memory, and rows arrive as bytes. */
 export function openPostgresSource(config: PostgresSourceConfig): Source {
@@ -29,6 +29,7 @@ export function openPostgresSource(config: PostgresSourceConfig): Source {
     takeHorizon: (lookbackMs) => session.ask((client) => takeHorizon(client, lookbackMs)),
     nextStart: (end) => session.ask((client) => nextStart(client, end)),
     canSeek: (request, batchSize) => session.ask((client) => canSeek(client, request, batchSize)),
+    estimateRows: (request) => session.ask((client) => estimateRows(client, request)),
     close: () => session.close(),
   };
 }

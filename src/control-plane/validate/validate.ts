@@ -13,7 +13,7 @@ import { type CheckedReading, checkReading } from "./reading.ts";
 import { checkTarget, describeTarget } from "./target.ts";
 import { taskProblems } from "./task-problems.ts";
 
-export type ValidateParts = Pick<ApiParts, "inspector" | "targets" | "guard" | "knownTasks">;
+export type ValidateParts = Pick<ApiParts, "store" | "inspector" | "targets" | "guard">;
 
 export interface ValidateQuestion {
   readonly config: PipelineConfig;
@@ -39,7 +39,7 @@ export async function validate(parts: ValidateParts, question: ValidateQuestion)
   const plan = inspectTaskPlan(config, parts.targets);
   const validator: Validator = { ...question, parts, plan, findings };
   for (const problem of configurationProblems(config, parts.targets)) findings.addProblem(problem);
-  for (const problem of taskProblems(plan, await parts.knownTasks?.())) findings.addProblem(problem);
+  for (const problem of taskProblems(plan, await parts.store.listTasks())) findings.addProblem(problem);
 
   const source = openSource(validator);
   try {

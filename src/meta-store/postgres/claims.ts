@@ -28,8 +28,9 @@ const CLAIM = `
       FROM candidate WHERE taken.id = candidate.id
     RETURNING taken.*
   ), run AS (
-    INSERT INTO etl.etl_runs (pipeline_id, attempt, status, trigger, config_version, runner_id, lease_epoch)
-    SELECT id, 1, 'RUNNING', run_trigger, config_version, lease_owner, lease_epoch FROM p
+    INSERT INTO etl.etl_runs (pipeline_id, attempt, status, trigger, run_request, config_version, applied_version,
+                              runner_id, lease_epoch)
+    SELECT id, 1, 'RUNNING', run_trigger, run_request, config_version, config_version, lease_owner, lease_epoch FROM p
     RETURNING id, trigger, attempt
   ), state AS (
     INSERT INTO etl.etl_state (pipeline_id) SELECT id FROM p ON CONFLICT (pipeline_id) DO NOTHING
@@ -94,6 +95,8 @@ const EVENTS_OF_OUTCOME: Record<RunOutcome["kind"], readonly PipelineEvent[]> = 
 export async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): Promise<PipelineStatus> {
   return inTransaction(pool, async (client) => {
     const transitions = EVENTS_OF_OUTCOME[outcome.kind].map(transitionsOf);
+    // First the lock: a pause that is being requested this moment must be seen by the statement that reads the status.
+    await client.query(LOCK_LEASE, [claim.pipeline.id, claim.runnerId, claim.epoch]);
     const released = await client.query(
       `UPDATE etl.etl_pipelines p
           SET status = t.to_status, lease_owner = NULL, lease_expires_at = NULL,
@@ -143,8 +146,10 @@ const LOCK_LEASE = `
 
 const NEXT_ATTEMPT = `
   WITH run AS (
-    INSERT INTO etl.etl_runs (pipeline_id, attempt, status, trigger, config_version, runner_id, lease_epoch)
-    SELECT id, $2, 'RUNNING', $3, config_version, lease_owner, lease_epoch FROM etl.etl_pipelines WHERE id = $1
+    INSERT INTO etl.etl_runs (pipeline_id, attempt, status, trigger, run_request, config_version, applied_version,
+                              runner_id, lease_epoch)
+    SELECT id, $2, 'RUNNING', $3, run_request, config_version, config_version, lease_owner, lease_epoch
+      FROM etl.etl_pipelines WHERE id = $1
     RETURNING id, pipeline_id, trigger, attempt
   )
   SELECT ${PIPELINE_COLUMNS}, ${CLAIM_COLUMNS}
