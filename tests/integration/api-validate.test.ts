@@ -1,10 +1,9 @@
 import { randomUUID } from "node:crypto";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { taskProblems } from "../../src/control-plane/validate/task-problems.ts";
 import { ERROR_CATALOGUE } from "../../src/domain/error-catalogue.ts";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
-import { inspectTaskPlan } from "../../src/domain/task-plan.ts";
+import { WITH_TASKS } from "../support/pipelines.ts";
 import { openTryOut, type TryOut } from "../support/try-out.ts";
 
 interface Problem {
@@ -19,7 +18,7 @@ interface Problem {
 
 let bench: TryOut;
 beforeAll(async () => {
-  bench = await openTryOut({ SOURCE_AWAY_URL: "postgres://nobody:secret@127.0.0.1:1/none" });
+  bench = await openTryOut({ SOURCE_AWAY_URL: "postgres://nobody:secret@127.0.0.1:1/none", ...WITH_TASKS });
   await bench.startRunner();
 });
 afterAll(() => bench.close());
@@ -352,22 +351,22 @@ describe("the cursor", () => {
 });
 
 describe("code tasks", () => {
-  it("R3.4 a task that no living runner has is told at its place, once it is known which there are", () => {
-    const plan = inspectTaskPlan(
-      {
-        target_table: "analytics.film",
-        tasks: [
-          { order_index: 1, task_type: "SQL", body: "SELECT 1 AS id" },
-          { order_index: 2, task_type: "PYTHON", body: "clean" },
-          { order_index: 3, task_type: "TYPESCRIPT", body: 'clean {"deep": true}' },
-        ],
-      },
-      { schemas: ["analytics"], indexes: [] },
-    );
-    expect(taskProblems(plan, undefined)).toEqual([]);
-    expect(taskProblems(plan, [{ name: "clean", language: "PYTHON" }])).toMatchObject([
-      { code: "TASK_UNKNOWN", pointer: "/tasks/2/body" },
-    ]);
+  it("R3.4 a task that no living runner has is told at its place; without a runner it is left open", async () => {
+    const tasks = [
+      { order_index: 1, task_type: "SQL", body: `SELECT id, title FROM ${table}` },
+      { order_index: 2, task_type: "PYTHON", body: "normalise_title" },
+      { order_index: 3, task_type: "TYPESCRIPT", body: "normalise_title" },
+    ];
+    expect(told(await validate(film({ tasks })))).toEqual(["error TASK_UNKNOWN /tasks/1/body"]);
+    const lonely = await openTryOut();
+    try {
+      await lonely.query("CREATE TABLE content.film (id bigint PRIMARY KEY)");
+      const [reader, ...rest] = tasks;
+      const plan = film({ tasks: [{ ...reader, body: "SELECT id FROM content.film" }, ...rest] });
+      expect((await lonely.post("/pipelines/validate", plan)).body.problems).toEqual([]);
+    } finally {
+      await lonely.close();
+    }
   });
 
   it("R3.4 the rows travel through the process, and the target's columns are not guessed", async () => {
