@@ -51,7 +51,10 @@ describe("R8.2 hostile queries", () => {
     const { problems } = (await refused.catch((error: unknown) => error)) as VitrinaError;
     expect(problems.length).toBeGreaterThan(0);
     for (const problem of problems) {
-      expect(problem).toEqual({ pointer: "", message: expect.stringMatching(/^(Line \d+, column \d+: |[A-Z]).+\.$/s) });
+      expect(problem).toMatchObject({
+        pointer: "",
+        message: expect.stringMatching(/^(Line \d+, column \d+: |[A-Z]).+\.$/s),
+      });
     }
   });
 

@@ -33,7 +33,7 @@ const readingSchema = z.object({
   index_advice: z.string().nullable().describe("An index that would help, as SQL or in words."),
 });
 
-export const validationSchema = z.object({
+const validationSchema = z.object({
   valid: z.boolean().describe("No problem is an error."),
   problems: z.array(findingSchema),
   columns: z.array(columnSchema).nullable().describe("Of the query; null when it cannot be described."),
