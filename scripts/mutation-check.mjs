@@ -17,6 +17,24 @@ const LATE_COMMIT = "tests/chaos/late-commit.test.ts";
  */
 const MUTATIONS = [
   {
+    name: "access: every login may do everything",
+    file: "src/control-plane/auth/guard.ts",
+    replace: [["mayActAs(caller.role, needed)", 'caller.name !== "no such name"']],
+    tests: ["tests/integration/api-access.test.ts"],
+  },
+  {
+    name: "access: a revoked key is taken",
+    file: "src/control-plane/auth/key-login.ts",
+    replace: [["found.revoked", "found.name.length === 0"]],
+    tests: ["tests/integration/api-keys.test.ts"],
+  },
+  {
+    name: "audit: a change is kept without its entry",
+    file: "src/postgres/connection.ts",
+    replace: [["await pool.beforeCommit?.(client);", ""]],
+    tests: ["tests/integration/api-audit.test.ts"],
+  },
+  {
     name: "fence: a lost lease is not noticed at commit",
     file: "src/meta-store/postgres/checkpoints.ts",
     replace: [["lease_owner = $2 AND lease_epoch = $3", "$2::uuid IS NOT NULL AND $3::bigint IS NOT NULL"]],
