@@ -137,6 +137,26 @@ describe.concurrent("a reconcile", () => {
   });
 });
 
+it("R7 takes no row for different that changes, and is loaded, after the source was read", async (context) => {
+  const chaos = await open("stream", context);
+  const pipeline = await createPipeline(chaos, INCREMENTAL, "stream", "mart");
+  const runner = chaos.runner("reconcile_read:1:park");
+  const load = async (): Promise<void> => {
+    await chaos.store.requestRun(pipeline.id, "api");
+    await chaos.atRest();
+  };
+  await load();
+  const asked = await chaos.store.requestReconcile(pipeline.id, "test");
+  await faulted(runner, "reconcile_read", "park");
+  await chaos.query("UPDATE content.film SET title = 'changed', modified = now() WHERE id <= 20");
+  await chaos.query("INSERT INTO content.film VALUES (100001, 'new', 'new', now())");
+  await load();
+  const changed = "SELECT count(*)::int AS n FROM analytics.mart WHERE title IN ('changed', 'new')";
+  expect(await chaos.query(changed)).toEqual([{ n: 11 }]);
+  runner.signal("SIGUSR2");
+  expect(await ended(chaos, pipeline, asked)).toMatchObject({ status: "MATCH", report: { source: { rows: ROWS } } });
+});
+
 it("R7 an incremental pipeline that runs under a load of changes matches at any moment", async (context) => {
   const chaos = await open("stream", context);
   const pipeline = await createPipeline(chaos, INCREMENTAL, "stream", "mart");
