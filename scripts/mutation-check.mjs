@@ -88,6 +88,40 @@ const MUTATIONS = [
     tests: ["tests/chaos/resume.test.ts"],
   },
   {
+    name: "query guard: the parse tree is not examined",
+    file: "src/sql-guard/guard.ts",
+    replace: [
+      [
+        "const findings = await examine(query, rules);\n  if (findings.length > 0)",
+        "const findings = await examine(query, rules);\n  if (findings.length > 1e9)",
+      ],
+    ],
+    tests: ["tests/sql-guard/corpus.test.ts", "tests/integration/guarded-queries.test.ts"],
+  },
+  {
+    name: "query guard: what the source makes of a query is not looked at",
+    file: "src/sql-guard/guard.ts",
+    replace: [
+      [
+        "const findings = await audit(session, query, rules);\n  if (findings.length > 0)",
+        "const findings = await audit(session, query, rules);\n  if (findings.length > 1e9)",
+      ],
+    ],
+    tests: ["tests/sql-guard/corpus.test.ts"],
+  },
+  {
+    name: "query guard: a run does not examine its query",
+    file: "src/data-plane/load.ts",
+    replace: [["auditQuery(session, plan.readerQuery, parts.guard)", "Promise.resolve([session, auditQuery])"]],
+    tests: ["tests/integration/guarded-queries.test.ts"],
+  },
+  {
+    name: "query guard: depth is not limited before the parser runs",
+    file: "src/sql-guard/limits.ts",
+    replace: [["const DEEPEST = 300;", "const DEEPEST = 1e9;"]],
+    tests: ["tests/sql-guard/text.test.ts"],
+  },
+  {
     name: "guard: a full load deletes without a limit",
     file: "src/connectors/postgres/loads/deletion-guard.ts",
     replace: [["if (existing === 0 || deleted === 0) return;", "if (existing >= 0 || deleted === 0) return;"]],
