@@ -406,6 +406,15 @@ describe("a stored pipeline", () => {
     expect(await bench.run(changed)).toMatchObject({ status: "FAILED", error_code: "STATE_OF_OTHER_CONFIG" });
   });
 
+  it("R3.4 a position that is no value of the cursor is told, and fails the run", async () => {
+    await bench.query(`CREATE INDEX ON ${table} (modified, id)`);
+    const cursor = { mode: "incremental", incremental_key: "modified", incremental_id_key: "id" };
+    const pipeline = await bench.create(film(cursor));
+    await bench.store.setState(pipeline.id, { value: "yesterday noon", id: null });
+    expect(told(await ask(`/pipelines/${pipeline.id}/validate`))).toEqual(["error STATE_UNUSABLE "]);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "STATE_UNUSABLE" });
+  });
+
   it("R3.6 an unknown one is 404, and a field that does not exist is 422", async () => {
     expect((await bench.post("/pipelines/nobody/validate")).status).toBe(404);
     const pipeline = await bench.create(film());

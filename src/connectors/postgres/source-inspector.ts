@@ -2,7 +2,7 @@ import type { Client } from "../../postgres/connection.ts";
 import { databaseId } from "../../postgres/database-id.ts";
 import { quoteIdentifier } from "../../postgres/identifiers.ts";
 import type { SourceInspector } from "../inspector.ts";
-import { cursorColumnProblems, cursorRowProblems } from "./change-cursor.ts";
+import { cursorColumnProblems, cursorRowProblems, requireFittingStart } from "./change-cursor.ts";
 import { columnNameProblems, describeColumns } from "./describe-query.ts";
 import { adviseIndex } from "./index-advice.ts";
 import { previewQuery } from "./preview-query.ts";
@@ -35,6 +35,7 @@ export function openSourceInspector(config: SourceInspectorConfig): SourceInspec
       }),
     cursorColumnProblems,
     cursorRowProblems: (query, rules) => session.ask((client) => cursorRowProblems(client, query, rules)),
+    requireFittingStart: (columns, rules) => session.ask((client) => requireFittingStart(client, columns, rules)),
     repeatsKey: (query, key) => session.ask((client) => repeatsKey(client, query, key)),
     adviseIndex: (query, orderBy) => session.ask((client) => adviseIndex(client, query, orderBy)),
     estimateRows: (request) => session.ask((client) => estimateRows(client, request)),
