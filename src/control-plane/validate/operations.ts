@@ -56,7 +56,7 @@ export const operations = {
     tags,
     operationId: "validatePipeline",
     summary: "Validate a pipeline, or a change of it",
-    description: `${what} With a body, the fields in it are tried out in place of the stored ones.`,
+    description: `${what} With a body, the fields in it are tried out in place of the stored ones, which needs the role editor.`,
     params: idParams,
     body: pipelineTrialSchema.nullish(),
     response: { 200: theValidation, ...problems(400, 404, 413, 415, 422, 429) },
