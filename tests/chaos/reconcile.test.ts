@@ -8,6 +8,9 @@ import { until } from "../support/until.ts";
 
 /** Reconciles by real runner processes that are killed, stopped, or short of memory. */
 
+/** Leases run out, and several processes start, on a machine that may be busy. */
+const LONG_MS = 180_000;
+
 async function open(path: Path, { onTestFinished }: TestContext): Promise<Chaos> {
   const chaos = await openChaos(path);
   onTestFinished(() => chaos.close());
@@ -25,11 +28,11 @@ function ended({ store }: Chaos, { id: pipelineId }: Pipeline, { id }: Reconcile
       const found = await store.getReconcile(pipelineId, id);
       return ["WAITING", "RUNNING"].includes(found.status) ? undefined : found;
     },
-    60_000,
+    LONG_MS,
   );
 }
 
-describe.concurrent("a runner that is lost in the middle of a reconcile", () => {
+describe.concurrent("a runner that is lost in the middle of a reconcile", { timeout: LONG_MS }, () => {
   it.for(RECONCILE_POINTS)("R7 R4.7 at %s is replaced by another, which begins anew", async (point, context) => {
     const chaos = await open("stream", context);
     const pipeline = await createPipeline(chaos, OLD_TARGET, "stream", "mart");
@@ -69,7 +72,7 @@ describe.concurrent("a runner that is lost in the middle of a reconcile", () => 
   });
 });
 
-describe.concurrent("a reconcile", () => {
+describe.concurrent("a reconcile", { timeout: LONG_MS }, () => {
   it("R7 is given back by a runner that is stopped, and another one does it", async (context) => {
     const chaos = await open("stream", context);
     const pipeline = await createPipeline(chaos, OLD_TARGET, "stream", "mart");
