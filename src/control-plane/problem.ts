@@ -42,7 +42,7 @@ export function sendProblem(
     ...(error.problems.length > 0 && { errors: error.problems }),
     ...error.extra,
   };
-  if (status === 503) reply.header("retry-after", "2");
+  if ((status === 503 || status === 429) && !reply.hasHeader("retry-after")) reply.header("retry-after", "2");
   // Sent as text: a route's answer schema describes its success, not its problems.
   return reply.code(status).type(CONTENT_TYPE).serializer(String).send(JSON.stringify(body));
 }
@@ -59,6 +59,7 @@ const DESCRIPTIONS = {
   413: "The body is too large.",
   415: "The body is not JSON.",
   422: "The request is not valid; `errors` points at each field.",
+  429: "Too many are served already.",
   503: "The database cannot be reached.",
 } as const;
 

@@ -9,6 +9,7 @@ import { acceptJsonOnly, BODY_LIMIT_BYTES } from "./body-parser.ts";
 import { ChangeListener } from "./changes/change-listener.ts";
 import { EventFeed } from "./changes/event-feed.ts";
 import { eventRoutes } from "./changes/routes.ts";
+import { closePromptly } from "./close-promptly.ts";
 import { handleError, handleUnknownPath } from "./error-handler.ts";
 import { healthRoutes } from "./health/routes.ts";
 import { hideFromDocumentation, registerDocumentation } from "./openapi.ts";
@@ -59,6 +60,7 @@ export async function buildServer(parts: ApiParts): Promise<Api> {
   logRequests(api, parts.log);
   makeRequestsRepeatable(api, parts.store, parts.log);
   const watching = watchChanges(api, parts);
+  closePromptly(api);
 
   await registerDocumentation(api, parts.version);
   await withOtherMethodsRefused(api, () => registerRoutes(api, parts, watching));

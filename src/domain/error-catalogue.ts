@@ -64,7 +64,7 @@ export const ERROR_CATALOGUE = {
     "The same request is still under way",
     "Send it again after the seconds in Retry-After.",
   ),
-  TOO_MANY_STREAMS: entry(503, "never", "Too many event streams are open", "Close a stream, or try again later."),
+  TOO_MANY_STREAMS: entry(429, "never", "Too many event streams are open", "Close a stream, or try again later."),
 
   // Pipelines
   PIPELINE_NOT_FOUND: entry(
