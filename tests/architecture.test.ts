@@ -25,7 +25,9 @@ const ALLOWED: Record<string, readonly string[]> = {
     "postgres",
     "settings",
   ],
+  cli: ["settings"],
   main: [
+    "cli",
     "domain",
     "observability",
     "settings",

@@ -1,4 +1,7 @@
 import { Command } from "commander";
+import { addApiCommands } from "../cli/add-api-commands.ts";
+import { reportFailure } from "../cli/report-failure.ts";
+import { tolerateClosedPipes } from "../cli/terminal.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import { createLog, redact } from "../observability/log.ts";
 import { loadSettings } from "../settings/settings.ts";
@@ -13,7 +16,11 @@ import { VERSION } from "./version.ts";
 
 const program = new Command("vitrina")
   .description("Builds data marts from PostgreSQL. Settings come from the environment or .env (see .env.sample).")
-  .version(VERSION);
+  .version(VERSION)
+  // Inherited by every command, so it comes before them: wrong usage ends here, too, and has an exit code of its own.
+  .exitOverride()
+  .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "vitrina: ")) })
+  .showHelpAfterError("  Add --help to see how it is used.");
 
 program
   .command("start")
@@ -55,6 +62,8 @@ program
   .description('print the URL of the database, for psql: psql "$(npx vitrina db-url)"')
   .action(async () => console.log(await databaseUrl(loadSettings())));
 
+addApiCommands(program);
+
 /** Runs one part until a signal asks it to end. */
 async function serve(start: typeof startApi | typeof startRunner): Promise<void> {
   const settings = loadSettings();
@@ -65,11 +74,16 @@ async function serve(start: typeof startApi | typeof startRunner): Promise<void>
   await part.stop();
 }
 
+tolerateClosedPipes();
 try {
   await program.parseAsync();
 } catch (error) {
+  process.exitCode = reportFailure(error) ?? reportError(error);
+}
+
+function reportError(error: unknown): number {
   const hint = error instanceof VitrinaError ? `\n  ${error.hint}` : "";
   const text = error instanceof VitrinaError ? error.message : error instanceof Error ? error.stack : String(error);
   console.error(redact(`vitrina: ${text}${hint}`));
-  process.exitCode = 1;
+  return 1;
 }

@@ -1,0 +1,753 @@
+// Made by scripts/api-types.ts from /openapi.json; not to be edited. To write it anew:
+//   UPDATE_API_TYPES=1 npx vitest run tests/cli/api-types.test.ts
+
+export type Pipeline = {
+  /** Unique name; usable instead of the id in every path. */
+  readonly name: string;
+  /** What the pipeline is for. */
+  readonly description: string;
+  readonly type: "SQL" | "PYTHON" | "TYPESCRIPT";
+  readonly source_type: "postgres";
+  /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+  readonly source_connection: string;
+  /** One SELECT. Ignored when the pipeline has tasks. */
+  readonly source_query: string;
+  /** analytics.<table> or es:<index>. */
+  readonly target_table: string;
+  /** Key columns of the target; empty: the target's primary key. */
+  readonly target_key: readonly string[];
+  /** Create the target from the query's column types when it is missing. */
+  readonly create_target: boolean;
+  /** Add columns of the query that the target lacks, instead of refusing to run. */
+  readonly add_columns: boolean;
+  /** Full mode: let a source without rows empty the target. */
+  readonly allow_empty: boolean;
+  /** Full mode: refuse to delete a larger share of the target. */
+  readonly max_delete_percent: number;
+  /** Fail when the target refuses more rows than this in a run. */
+  readonly max_rejects: number;
+  readonly mode: "full" | "incremental";
+  readonly incremental_key: string | null;
+  readonly incremental_id_key: string | null;
+  /** Incremental mode: rows whose incremental_key is null. */
+  readonly null_cursor: "reject" | "exclude";
+  /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+  readonly lookback_seconds: number;
+  /** Rows per batch. */
+  readonly batch_size: number;
+  readonly enabled: boolean;
+  /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+  readonly schedule_interval: string | null;
+  /** The task plan; empty: source_query alone. */
+  readonly tasks: readonly {
+    /** Position in the plan, from 1. */
+    readonly order_index: number;
+    /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+    readonly task_type: string;
+    /** The query, or the name of a registered task and its parameters as JSON. */
+    readonly body: string;
+    readonly source_table: string | null;
+    /** Only the last task may override the pipeline's target. */
+    readonly target_table: string | null;
+  }[];
+  readonly id: string;
+  readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+  /** Counts the requests to run; the runs of a request carry its number. */
+  readonly run_request: number;
+  /** When the schedule fires next; null without one, or while it is planned. */
+  readonly next_run_at: string | null;
+  readonly config_version: number;
+  readonly created_at: string;
+  readonly updated_at: string;
+};
+
+export type Run = {
+  readonly id: string;
+  readonly pipeline_id: string;
+  readonly pipeline_name: string;
+  /** Which request it serves; every attempt of one request has the same number. */
+  readonly run_request: number;
+  readonly attempt: number;
+  readonly status: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED";
+  readonly trigger: "api" | "schedule" | "recovery";
+  /** The version it began with. */
+  readonly config_version: number;
+  /** The newest version whose changes it has taken up, between two batches. */
+  readonly applied_version: number;
+  readonly runner_id: string;
+  readonly started_at: string;
+  readonly finished_at: string | null;
+  readonly rows_read: number;
+  /** Inserted or changed in the target. */
+  readonly rows_written: number;
+  /** Already in the target as they are. */
+  readonly rows_unchanged: number;
+  /** Left out because a later row has the same key. */
+  readonly rows_deduplicated: number;
+  /** Set aside because the target refused them. */
+  readonly rows_rejected: number;
+  /** Left out by a transform. */
+  readonly rows_dropped: number;
+  /** Made by a transform beyond one per row read. */
+  readonly rows_added: number;
+  readonly rows_deleted: number;
+  readonly batches: number;
+  /** What the source's planner expects it to read; an estimate. */
+  readonly estimated_rows: number | null;
+  /** How rows travel: push-down, stream or rows. */
+  readonly data_path: string | null;
+  /** How they become visible in the target. */
+  readonly strategy: string | null;
+  /** Rows read per second, over the whole run so far. */
+  readonly rows_per_second: number;
+  /** Read from the source, where known. */
+  readonly bytes: number;
+  readonly read_ms: number;
+  readonly transform_ms: number;
+  readonly write_ms: number;
+  readonly error_code: string | null;
+  readonly error: string | null;
+};
+
+export type Problem = {
+  /** Names the kind of problem; as stable as the code. */
+  readonly type: string;
+  /** The kind of problem in a few words. */
+  readonly title: string;
+  /** The HTTP status. */
+  readonly status: number;
+  /** What went wrong this time. */
+  readonly detail: string;
+  /** The path that was asked. */
+  readonly instance: string;
+  /** Stable; programs decide by it. */
+  readonly code: string;
+  /** What to do next. */
+  readonly hint: string;
+  /** Every mistake in the request. */
+  readonly errors?: readonly {
+    /** JSON pointer to the field. */
+    readonly pointer: string;
+    readonly message: string;
+  }[];
+  /** The status that does not allow the request. */
+  readonly pipeline_status?: string;
+  /** The version that If-Match does not fit. */
+  readonly config_version?: number;
+  /** Find the request in the log by it. */
+  readonly request_id?: string;
+  readonly [other: string]: unknown;
+};
+
+export interface Operations {
+  /** Create a pipeline */
+  createPipeline: {
+    body: {
+      /** Unique name; usable instead of the id in every path. */
+      readonly name: string;
+      /** What the pipeline is for. */
+      readonly description?: string;
+      readonly type?: "SQL" | "PYTHON" | "TYPESCRIPT";
+      readonly source_type?: "postgres";
+      /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+      readonly source_connection?: string;
+      /** One SELECT. Ignored when the pipeline has tasks. */
+      readonly source_query?: string;
+      /** analytics.<table> or es:<index>. */
+      readonly target_table: string;
+      /** Key columns of the target; empty: the target's primary key. */
+      readonly target_key?: readonly string[];
+      /** Create the target from the query's column types when it is missing. */
+      readonly create_target?: boolean;
+      /** Add columns of the query that the target lacks, instead of refusing to run. */
+      readonly add_columns?: boolean;
+      /** Full mode: let a source without rows empty the target. */
+      readonly allow_empty?: boolean;
+      /** Full mode: refuse to delete a larger share of the target. */
+      readonly max_delete_percent?: number;
+      /** Fail when the target refuses more rows than this in a run. */
+      readonly max_rejects?: number;
+      readonly mode?: "full" | "incremental";
+      readonly incremental_key?: string | null;
+      readonly incremental_id_key?: string | null;
+      /** Incremental mode: rows whose incremental_key is null. */
+      readonly null_cursor?: "reject" | "exclude";
+      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      readonly lookback_seconds?: number;
+      /** Rows per batch. */
+      readonly batch_size?: number;
+      readonly enabled?: boolean;
+      /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+      readonly schedule_interval?: string | null;
+      /** The task plan; empty: source_query alone. */
+      readonly tasks?: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        readonly source_table?: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table?: string | null;
+      }[];
+      readonly id?: string;
+    };
+    answer: Pipeline;
+  };
+  /** Delete a pipeline */
+  deletePipeline: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: undefined;
+  };
+  /** Compare a version with another */
+  diffVersions: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+      /** The number of the version. */
+      readonly version: number;
+    };
+    query?: {
+      /** The other version; the one before, if it is left out. */
+      readonly with?: number;
+    };
+    answer: {
+      readonly version: number;
+      /** The version it is compared with. */
+      readonly with: number;
+      readonly changes: readonly {
+        readonly field: string;
+        readonly before: unknown;
+        readonly after: unknown;
+      }[];
+    };
+  };
+  /** The process lives */
+  getHealth: {
+    answer: {
+      readonly status: "ok";
+    };
+  };
+  /** The process lives */
+  getLiveness: {
+    answer: {
+      readonly status: "ok";
+    };
+  };
+  /** Read a pipeline */
+  getPipeline: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: Pipeline;
+  };
+  /** Read the checkpoint */
+  getPipelineState: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: {
+      readonly pipeline_id: string;
+      readonly last_processed_value: string | null;
+      readonly last_processed_id: string | null;
+      /** Key of the last row of a load that has not ended. */
+      readonly scan_position: readonly string[] | null;
+      readonly batches_committed: number;
+      /** Null before the first batch. */
+      readonly updated_at: string | null;
+    };
+  };
+  /** Read the status and the last run */
+  getPipelineStatus: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: {
+      readonly id: string;
+      readonly name: string;
+      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+      readonly enabled: boolean;
+      /** The number of the last request to run. */
+      readonly run_request: number;
+      /** Null before the first run. */
+      readonly last_run: Run | null;
+    };
+  };
+  /** Read the task plan of a pipeline */
+  getPipelineTasks: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: {
+      readonly items: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        readonly source_table: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table: string | null;
+      }[];
+    };
+  };
+  /** The database answers and has the right schema */
+  getReadiness: {
+    answer: {
+      readonly status: "ok";
+    };
+  };
+  /** Read a run */
+  getRun: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+      /** The id of the run. */
+      readonly run_id: string;
+    };
+    answer: Run;
+  };
+  /** Read a version */
+  getVersion: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+      /** The number of the version. */
+      readonly version: number;
+    };
+    answer: {
+      readonly version: number;
+      readonly author: string;
+      readonly created_at: string;
+      readonly config: Readonly<Record<string, unknown>>;
+    };
+  };
+  /** Keep the checkpoint although the query has changed */
+  keepPipelineState: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    query?: {
+      /** Without it the answer is 409, and says what would happen. */
+      readonly confirm?: "true" | "false";
+    };
+    answer: {
+      readonly pipeline_id: string;
+      readonly last_processed_value: string | null;
+      readonly last_processed_id: string | null;
+      /** Key of the last row of a load that has not ended. */
+      readonly scan_position: readonly string[] | null;
+      readonly batches_committed: number;
+      /** Null before the first batch. */
+      readonly updated_at: string | null;
+    };
+  };
+  /** List the runs of all pipelines, newest first */
+  listAllRuns: {
+    query?: {
+      /** At most this many. */
+      readonly limit?: number;
+      /** The `next` of the page before. */
+      readonly after?: string;
+      /** Only runs of this status. */
+      readonly status?: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED";
+      /** Only runs that were asked for like this. */
+      readonly trigger?: "api" | "schedule" | "recovery";
+      /** Only runs that started later than this. */
+      readonly started_after?: string;
+      /** Only runs that started earlier than this. */
+      readonly started_before?: string;
+    };
+    answer: {
+      readonly items: readonly Run[];
+      /** Null on the last page. */
+      readonly next: string | null;
+    };
+  };
+  /** List pipelines by name */
+  listPipelines: {
+    query?: {
+      /** At most this many. */
+      readonly limit?: number;
+      /** The `next` of the page before. */
+      readonly after?: string;
+      /** Only pipelines of this status. */
+      readonly status?: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+      /** Only enabled pipelines, or only disabled ones. */
+      readonly enabled?: "true" | "false";
+      /** Only pipelines of this mode. */
+      readonly mode?: "full" | "incremental";
+      /** Only pipelines whose name begins like this. */
+      readonly name?: string;
+      /** Only pipelines with this target. */
+      readonly target_table?: string;
+    };
+    answer: {
+      readonly items: readonly Pipeline[];
+      /** Null on the last page. */
+      readonly next: string | null;
+    };
+  };
+  /** List the runners, the living first */
+  listRunners: {
+    answer: {
+      readonly items: readonly {
+        readonly id: string;
+        readonly hostname: string;
+        readonly pid: number;
+        readonly version: string;
+        /** Neither stopped nor silent for long. */
+        readonly alive: boolean;
+        readonly started_at: string;
+        readonly last_seen_at: string;
+        /** Null where it did not sign off. */
+        readonly stopped_at: string | null;
+        /** The pipelines in its hands. */
+        readonly holds: readonly {
+          readonly pipeline_id: string;
+          readonly pipeline_name: string;
+          readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+          readonly run_id: string | null;
+          /** When others may take the pipeline, unless it is extended. */
+          readonly lease_expires_at: string;
+        }[];
+      }[];
+    };
+  };
+  /** List the runs of a pipeline, newest first */
+  listRuns: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    query?: {
+      /** At most this many. */
+      readonly limit?: number;
+      /** The `next` of the page before. */
+      readonly after?: string;
+      /** Only runs of this status. */
+      readonly status?: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED";
+      /** Only runs that were asked for like this. */
+      readonly trigger?: "api" | "schedule" | "recovery";
+      /** Only runs that started later than this. */
+      readonly started_after?: string;
+      /** Only runs that started earlier than this. */
+      readonly started_before?: string;
+      /** Only runs of this request. */
+      readonly run_request?: number;
+    };
+    answer: {
+      readonly items: readonly Run[];
+      /** Null on the last page. */
+      readonly next: string | null;
+    };
+  };
+  /** List the code tasks that runners have registered */
+  listTasks: {
+    answer: {
+      readonly items: readonly {
+        /** What a pipeline writes as the body of its task. */
+        readonly name: string;
+        readonly language: "TYPESCRIPT" | "PYTHON";
+        readonly description: string;
+        /** JSON Schema of the parameters. */
+        readonly params: Readonly<Record<string, unknown>>;
+        /** The living runners that have it. */
+        readonly runners: readonly string[];
+      }[];
+    };
+  };
+  /** List the versions of a pipeline, newest first */
+  listVersions: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    query?: {
+      /** At most this many. */
+      readonly limit?: number;
+      /** The `next` of the page before. */
+      readonly after?: string;
+    };
+    answer: {
+      readonly items: readonly {
+        readonly version: number;
+        readonly author: string;
+        readonly created_at: string;
+        /** What differs from the version before; empty for the first. */
+        readonly changed_fields: readonly string[];
+      }[];
+      /** Null on the last page. */
+      readonly next: string | null;
+    };
+  };
+  /** Request a pause */
+  pausePipeline: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: Pipeline;
+  };
+  /** Have the run take up the changed configuration */
+  reloadPipelineConfig: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: {
+      readonly pipeline: Pipeline;
+      /** The run under way; null where none is, then the next run uses everything. */
+      readonly run_id: string | null;
+      /** The newest version that the run under way has taken up. */
+      readonly applied_version: number | null;
+      /** Changed since; the run takes them up with its next batch. */
+      readonly pending_fields: readonly string[];
+    };
+  };
+  /** Replace the whole task plan */
+  replacePipelineTasks: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    body: {
+      /** The task plan; empty: source_query alone. */
+      readonly tasks: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        readonly source_table?: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table?: string | null;
+      }[];
+    };
+    answer: Pipeline;
+  };
+  /** Forget where the pipeline is */
+  resetPipelineState: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    query?: {
+      /** Without it the answer is 409, and says what would happen. */
+      readonly confirm?: "true" | "false";
+    };
+    answer: {
+      readonly pipeline_id: string;
+      readonly last_processed_value: string | null;
+      readonly last_processed_id: string | null;
+      /** Key of the last row of a load that has not ended. */
+      readonly scan_position: readonly string[] | null;
+      readonly batches_committed: number;
+      /** Null before the first batch. */
+      readonly updated_at: string | null;
+    };
+  };
+  /** Make a version the present configuration */
+  restoreVersion: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+      /** The number of the version. */
+      readonly version: number;
+    };
+    answer: Pipeline;
+  };
+  /** Request a run */
+  runPipeline: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: Pipeline;
+  };
+  /** Set where the next incremental run begins */
+  setPipelineState: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    query?: {
+      /** Without it the answer is 409, and says what would happen. */
+      readonly confirm?: "true" | "false";
+    };
+    body: {
+      /** A value of incremental_key, as PostgreSQL prints it. */
+      readonly last_processed_value: string;
+      /** A value of incremental_id_key: that row itself counts as read. Null: all rows of the value are read. */
+      readonly last_processed_id?: string | null;
+    };
+    answer: {
+      readonly pipeline_id: string;
+      readonly last_processed_value: string | null;
+      readonly last_processed_id: string | null;
+      /** Key of the last row of a load that has not ended. */
+      readonly scan_position: readonly string[] | null;
+      readonly batches_committed: number;
+      /** Null before the first batch. */
+      readonly updated_at: string | null;
+    };
+  };
+  /** Change a pipeline */
+  updatePipeline: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    body: {
+      /** Unique name; usable instead of the id in every path. */
+      readonly name?: string;
+      /** What the pipeline is for. */
+      readonly description?: string;
+      readonly type?: "SQL" | "PYTHON" | "TYPESCRIPT";
+      readonly source_type?: "postgres";
+      /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+      readonly source_connection?: string;
+      /** One SELECT. Ignored when the pipeline has tasks. */
+      readonly source_query?: string;
+      /** analytics.<table> or es:<index>. */
+      readonly target_table?: string;
+      /** Key columns of the target; empty: the target's primary key. */
+      readonly target_key?: readonly string[];
+      /** Create the target from the query's column types when it is missing. */
+      readonly create_target?: boolean;
+      /** Add columns of the query that the target lacks, instead of refusing to run. */
+      readonly add_columns?: boolean;
+      /** Full mode: let a source without rows empty the target. */
+      readonly allow_empty?: boolean;
+      /** Full mode: refuse to delete a larger share of the target. */
+      readonly max_delete_percent?: number;
+      /** Fail when the target refuses more rows than this in a run. */
+      readonly max_rejects?: number;
+      readonly mode?: "full" | "incremental";
+      readonly incremental_key?: string | null;
+      readonly incremental_id_key?: string | null;
+      /** Incremental mode: rows whose incremental_key is null. */
+      readonly null_cursor?: "reject" | "exclude";
+      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      readonly lookback_seconds?: number;
+      /** Rows per batch. */
+      readonly batch_size?: number;
+      readonly enabled?: boolean;
+      /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+      readonly schedule_interval?: string | null;
+      /** The task plan; empty: source_query alone. */
+      readonly tasks?: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        readonly source_table?: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table?: string | null;
+      }[];
+    };
+    answer: Pipeline;
+  };
+  /** Change a pipeline, by POST */
+  updatePipelineConfig: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    body: {
+      /** Unique name; usable instead of the id in every path. */
+      readonly name?: string;
+      /** What the pipeline is for. */
+      readonly description?: string;
+      readonly type?: "SQL" | "PYTHON" | "TYPESCRIPT";
+      readonly source_type?: "postgres";
+      /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+      readonly source_connection?: string;
+      /** One SELECT. Ignored when the pipeline has tasks. */
+      readonly source_query?: string;
+      /** analytics.<table> or es:<index>. */
+      readonly target_table?: string;
+      /** Key columns of the target; empty: the target's primary key. */
+      readonly target_key?: readonly string[];
+      /** Create the target from the query's column types when it is missing. */
+      readonly create_target?: boolean;
+      /** Add columns of the query that the target lacks, instead of refusing to run. */
+      readonly add_columns?: boolean;
+      /** Full mode: let a source without rows empty the target. */
+      readonly allow_empty?: boolean;
+      /** Full mode: refuse to delete a larger share of the target. */
+      readonly max_delete_percent?: number;
+      /** Fail when the target refuses more rows than this in a run. */
+      readonly max_rejects?: number;
+      readonly mode?: "full" | "incremental";
+      readonly incremental_key?: string | null;
+      readonly incremental_id_key?: string | null;
+      /** Incremental mode: rows whose incremental_key is null. */
+      readonly null_cursor?: "reject" | "exclude";
+      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      readonly lookback_seconds?: number;
+      /** Rows per batch. */
+      readonly batch_size?: number;
+      readonly enabled?: boolean;
+      /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+      readonly schedule_interval?: string | null;
+      /** The task plan; empty: source_query alone. */
+      readonly tasks?: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        readonly source_table?: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table?: string | null;
+      }[];
+    };
+    answer: Pipeline;
+  };
+}
+
+export const ROUTES = {
+  createPipeline: { method: "POST", path: "/api/v1/pipelines" },
+  deletePipeline: { method: "DELETE", path: "/api/v1/pipelines/{id}" },
+  diffVersions: { method: "GET", path: "/api/v1/pipelines/{id}/versions/{version}/diff" },
+  getHealth: { method: "GET", path: "/api/v1/health" },
+  getLiveness: { method: "GET", path: "/api/v1/health/live" },
+  getPipeline: { method: "GET", path: "/api/v1/pipelines/{id}" },
+  getPipelineState: { method: "GET", path: "/api/v1/pipelines/{id}/state" },
+  getPipelineStatus: { method: "GET", path: "/api/v1/pipelines/{id}/status" },
+  getPipelineTasks: { method: "GET", path: "/api/v1/pipelines/{id}/tasks" },
+  getReadiness: { method: "GET", path: "/api/v1/health/ready" },
+  getRun: { method: "GET", path: "/api/v1/pipelines/{id}/runs/{run_id}" },
+  getVersion: { method: "GET", path: "/api/v1/pipelines/{id}/versions/{version}" },
+  keepPipelineState: { method: "POST", path: "/api/v1/pipelines/{id}/state/keep" },
+  listAllRuns: { method: "GET", path: "/api/v1/runs" },
+  listPipelines: { method: "GET", path: "/api/v1/pipelines" },
+  listRunners: { method: "GET", path: "/api/v1/runners" },
+  listRuns: { method: "GET", path: "/api/v1/pipelines/{id}/runs" },
+  listTasks: { method: "GET", path: "/api/v1/tasks" },
+  listVersions: { method: "GET", path: "/api/v1/pipelines/{id}/versions" },
+  pausePipeline: { method: "POST", path: "/api/v1/pipelines/{id}/pause" },
+  reloadPipelineConfig: { method: "POST", path: "/api/v1/pipelines/{id}/reload-config" },
+  replacePipelineTasks: { method: "PUT", path: "/api/v1/pipelines/{id}/tasks" },
+  resetPipelineState: { method: "POST", path: "/api/v1/pipelines/{id}/state/reset" },
+  restoreVersion: { method: "POST", path: "/api/v1/pipelines/{id}/versions/{version}/restore" },
+  runPipeline: { method: "POST", path: "/api/v1/pipelines/{id}/run" },
+  setPipelineState: { method: "POST", path: "/api/v1/pipelines/{id}/state/set" },
+  updatePipeline: { method: "PATCH", path: "/api/v1/pipelines/{id}" },
+  updatePipelineConfig: { method: "POST", path: "/api/v1/pipelines/{id}/update-config" },
+} as const satisfies Readonly<Record<keyof Operations, { readonly method: string; readonly path: string }>>;

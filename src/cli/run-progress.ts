@@ -1,0 +1,35 @@
+import type { Pipeline, Run } from "./api-types.ts";
+import type { ProgressLine } from "./progress.ts";
+import { clock, count, plural } from "./words.ts";
+
+/** A pipeline while somebody waits for its run. */
+export interface Watched {
+  readonly name: string;
+  readonly status: Pipeline["status"];
+  /** The newest run of the request that is waited for; null before a runner has it. */
+  readonly run: Run | null;
+}
+
+export function runProgress({ name, status, run }: Watched): ProgressLine {
+  const state = run === null || run.status === "RUNNING" ? status : run.status;
+  const attempt = run !== null && run.attempt > 1 ? `attempt ${run.attempt}` : undefined;
+  const step = [state, run?.id].join(" ");
+  const parts = [state, attempt, ...(run === null ? [] : runParts(run))];
+  return { name, step, text: parts.filter((part) => part !== undefined).join("  ") };
+}
+
+function runParts(run: Run): string[] {
+  const endedAt = run.finished_at === null ? Date.now() : Date.parse(run.finished_at);
+  return [
+    rowsText(run),
+    `${count(run.rows_per_second)} rows/s`,
+    plural(run.batches, "batch").replace(/hs$/, "hes"),
+    clock(endedAt - Date.parse(run.started_at)),
+  ];
+}
+
+/** An estimate that was passed tells nothing any more. */
+function rowsText({ status, rows_read: rows, estimated_rows: estimate }: Run): string {
+  if (status !== "RUNNING" || estimate === null || estimate < rows || estimate === 0) return plural(rows, "row");
+  return `${count(rows)} of about ${plural(estimate, "row")} (${Math.floor((rows / estimate) * 100)} %)`;
+}
