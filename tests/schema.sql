@@ -137,7 +137,7 @@ table etl.schema_migrations
 constraint etl.etl_answers answered_as_a_whole: CHECK ((((status IS NULL) = (headers IS NULL)) AND ((status IS NULL) = (body IS NULL))))
 constraint etl.etl_answers etl_answers_key_check: CHECK (((length(key) >= 1) AND (length(key) <= 255)))
 constraint etl.etl_answers etl_answers_pkey: PRIMARY KEY (actor, key, operation)
-constraint etl.etl_answers etl_answers_status_check: CHECK (((status >= 200) AND (status <= 499)))
+constraint etl.etl_answers etl_answers_status_check: CHECK (((status >= 200) AND (status <= 299)))
 constraint etl.etl_pipeline_tasks etl_pipeline_tasks_body_check: CHECK ((body <> ''::text))
 constraint etl.etl_pipeline_tasks etl_pipeline_tasks_order_index_check: CHECK ((order_index >= 1))
 constraint etl.etl_pipeline_tasks etl_pipeline_tasks_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE

@@ -34,6 +34,9 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   listRuns: "viewer",
   getRun: "viewer",
 
+  // Events
+  watchEvents: "viewer",
+
   // Runners
   listRunners: "viewer",
 

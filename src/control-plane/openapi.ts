@@ -29,6 +29,7 @@ export async function registerDocumentation(api: Api, version: string): Promise<
       tags: [
         { name: "pipelines", description: "Configure pipelines, run and pause them." },
         { name: "runs", description: "What runs did." },
+        { name: "events", description: "What changes, as it changes." },
         { name: "versions", description: "What pipelines were configured like before." },
         { name: "tasks", description: "Task plans, and the code tasks of the runners." },
         { name: "runners", description: "Who executes the pipelines." },

@@ -6,6 +6,9 @@ import type { TargetAllowList } from "../domain/target.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
 import { acceptJsonOnly, BODY_LIMIT_BYTES } from "./body-parser.ts";
+import { ChangeListener } from "./changes/change-listener.ts";
+import { EventFeed } from "./changes/event-feed.ts";
+import { eventRoutes } from "./changes/routes.ts";
 import { handleError, handleUnknownPath } from "./error-handler.ts";
 import { healthRoutes } from "./health/routes.ts";
 import { hideFromDocumentation, registerDocumentation } from "./openapi.ts";
@@ -13,6 +16,7 @@ import { withOtherMethodsRefused } from "./other-methods.ts";
 import { reloadConfigRoute } from "./pipelines/reload-config.ts";
 import { pipelineRoutes } from "./pipelines/routes.ts";
 import { stateRoutes } from "./pipelines/state-routes.ts";
+import { makeRequestsRepeatable } from "./repeatable-requests.ts";
 import { runnerRoutes } from "./runners/routes.ts";
 import { runRoutes } from "./runs/routes.ts";
 import { taskRoutes } from "./tasks/routes.ts";
@@ -53,13 +57,31 @@ export async function buildServer(parts: ApiParts): Promise<Api> {
   api.setSerializerCompiler(() => (data) => JSON.stringify(data));
   acceptJsonOnly(api);
   logRequests(api, parts.log);
+  makeRequestsRepeatable(api, parts.store, parts.log);
+  const watching = watchChanges(api, parts);
 
   await registerDocumentation(api, parts.version);
-  await withOtherMethodsRefused(api, () => registerRoutes(api, parts));
+  await withOtherMethodsRefused(api, () => registerRoutes(api, parts, watching));
   return api;
 }
 
-async function registerRoutes(api: Api, parts: ApiParts): Promise<void> {
+interface Watching {
+  readonly listener: ChangeListener;
+  readonly feed: EventFeed;
+}
+
+/** Whoever waits or listens is let go when the server stops, so that it need not wait for them. */
+function watchChanges(api: Api, { store, log }: ApiParts): Watching {
+  const listener = new ChangeListener(store);
+  const feed = new EventFeed(store, listener, log);
+  api.addHook("preClose", async () => {
+    feed.close();
+    await listener.close();
+  });
+  return { listener, feed };
+}
+
+async function registerRoutes(api: Api, parts: ApiParts, { listener, feed }: Watching): Promise<void> {
   api.get("/", { schema: { hide: true } }, (_, reply) => reply.redirect("/docs"));
   // The same paths answer with and without the prefix; only the first are documented.
   for (const { prefix, documented } of [
@@ -69,13 +91,14 @@ async function registerRoutes(api: Api, parts: ApiParts): Promise<void> {
     await api.register(
       async (scope: Api) => {
         if (!documented) hideFromDocumentation(scope);
-        pipelineRoutes(scope, parts);
+        pipelineRoutes(scope, parts, listener);
         reloadConfigRoute(scope, parts);
         stateRoutes(scope, parts);
         versionRoutes(scope, parts);
         taskRoutes(scope, parts);
-        runRoutes(scope, parts);
+        runRoutes(scope, parts, listener);
         runnerRoutes(scope, parts);
+        eventRoutes(scope, parts, feed);
         healthRoutes(scope, parts);
         scope.get("/openapi.json", { schema: { hide: true } }, () => api.swagger());
       },

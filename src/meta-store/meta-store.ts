@@ -1,3 +1,4 @@
+import type { Changes } from "../domain/change.ts";
 import type { Checkpoint, ScanPosition } from "../domain/checkpoint.ts";
 import type { ErrorCode } from "../domain/error-catalogue.ts";
 import type { NewPipeline, Pipeline, PipelineId, PipelinePatch, RunId } from "../domain/pipeline.ts";
@@ -90,6 +91,20 @@ export interface MetaStore {
 
   /** Calls back when a pipeline asks for attention. Survives lost connections; may miss calls meanwhile. */
   onWork(wake: () => void): Promise<{ close(): Promise<void> }>;
+  /**
+   * Calls back with the id of a pipeline whose status, configuration or runs changed; with null when something may have
+   * been missed. Batches do not call.
+   */
+  onChange(changed: (id: PipelineId | null) => void): Promise<{ close(): Promise<void> }>;
+  /** The latest state of what changed since a point; `null`: only the point itself, and the runs under way. */
+  changesSince(point: string | null): Promise<Changes>;
+
+  // Requests that may be repeated
+  beginRequest(request: KeyedRequest): Promise<KnownRequest>;
+  keepAnswer(request: KeyedRequest, answer: StoredAnswer): Promise<void>;
+  /** It came to nothing: whoever repeats it begins anew. */
+  forgetRequest(request: KeyedRequest): Promise<void>;
+
   /** Tells whether a target is in the same database; null where it cannot be told. */
   databaseId(): Promise<string | null>;
   /** Throws when the database cannot be reached or its schema does not fit. */
@@ -151,6 +166,30 @@ export interface RunnerInfo {
   /** It marks itself as seen at least so often. */
   readonly reportEveryMs?: number;
 }
+
+/** A request that carries a key of its sender's, so that it can be sent twice and happens once. */
+export interface KeyedRequest {
+  readonly actor: string;
+  readonly key: string;
+  readonly operation: string;
+  /** Of everything else in the request. */
+  readonly hash: string;
+}
+
+export interface StoredAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/**
+ * - `begun`: it is new, and the caller carries it out.
+ * - `under_way`: somebody is carrying it out.
+ * - `other`: the key belongs to another request.
+ */
+export type KnownRequest =
+  | { readonly kind: "begun" | "under_way" | "other" }
+  | { readonly kind: "answered"; readonly answer: StoredAnswer };
 
 /** A pipeline in the hands of one runner. */
 export interface Claim {

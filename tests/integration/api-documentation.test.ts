@@ -36,6 +36,7 @@ describe("/openapi.json", () => {
     expect(documentation).toMatchObject({ openapi: "3.1.0", info: { title: "Vitrina", version: expect.any(String) } });
     expect(operations.map(({ path, method }) => `${method} ${path.replace("/api/v1", "")}`).sort()).toEqual([
       "delete /pipelines/{id}",
+      "get /events",
       "get /health",
       "get /health/live",
       "get /health/ready",
@@ -91,7 +92,9 @@ describe("/openapi.json", () => {
       const takesNothing =
         !path.includes("{") && operation.parameters === undefined && operation.requestBody === undefined;
       expect(takesNothing || answers.some(([status]) => status.startsWith("4"))).toBe(true);
-      expect(path.includes("{id}")).toBe("404" in operation.responses);
+      const namesPipeline =
+        path.includes("{id}") || (operation.parameters ?? []).some(({ name }) => name === "pipeline");
+      expect(namesPipeline).toBe("404" in operation.responses);
       expect(operation.requestBody !== undefined).toBe("415" in operation.responses);
       for (const [status, { description, content }] of answers) {
         expect(description).toMatch(/^[A-Z].*\.$/);

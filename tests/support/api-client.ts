@@ -16,6 +16,7 @@ export interface TestApi {
   get(path: string): Promise<Answer>;
   post(path: string, body?: unknown): Promise<Answer>;
   patch(path: string, body: unknown): Promise<Answer>;
+  put(path: string, body: unknown): Promise<Answer>;
   delete(path: string): Promise<Answer>;
   /** Anything else: the body and the headers go out as they are. */
   send(path: string, init: RequestInit): Promise<Answer>;
@@ -31,8 +32,8 @@ export interface Answer {
   readonly body: any;
 }
 
-export async function startTestApi(): Promise<TestApi> {
-  const database = await createTestDatabase(inject("postgresUrl"));
+export async function startTestApi(settings: Record<string, string> = {}): Promise<TestApi> {
+  const database = await createTestDatabase(inject("postgresUrl"), { settings });
   const logged: string[] = [];
   const api = await startApi(database.settings, database.urls, recordingLog(logged));
   const send = async (path: string, init: RequestInit): Promise<Answer> => read(await fetch(`${api.url}${path}`, init));
@@ -47,6 +48,7 @@ export async function startTestApi(): Promise<TestApi> {
     get: (path) => sendJson("GET", path),
     post: (path, body) => sendJson("POST", path, body),
     patch: (path, body) => sendJson("PATCH", path, body),
+    put: (path, body) => sendJson("PUT", path, body),
     delete: (path) => sendJson("DELETE", path),
     async stop() {
       await api.stop();

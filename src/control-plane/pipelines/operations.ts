@@ -2,6 +2,7 @@ import { z } from "zod";
 import { newPipelineSchema, PIPELINE_MODES, pipelinePatchSchema, pipelineSchema } from "../../domain/pipeline.ts";
 import { PIPELINE_STATUSES } from "../../domain/pipeline-status.ts";
 import { runSchema } from "../../domain/run.ts";
+import { waitSchema } from "../changes/wait.ts";
 import { answer } from "../openapi.ts";
 import { pageOf, pageQuery } from "../paging.ts";
 import { problems } from "../problem.ts";
@@ -18,8 +19,9 @@ const statusSchema = z.object({
   name: z.string(),
   status: z.enum(PIPELINE_STATUSES),
   enabled: z.boolean(),
-  run_request: z.int().describe("The number of the last request to run."),
-  last_run: runSchema.nullable().describe("Null before the first run."),
+  run_request: z.int().describe("The number of the request that is told of: the last one, or the one asked for."),
+  over: z.boolean().describe("True when nothing of that request is waiting or under way any more."),
+  last_run: runSchema.nullable().describe("The last run, or the last attempt of the request; null before it."),
 });
 
 const listQuery = pageQuery.extend({
@@ -106,7 +108,13 @@ export const operations = {
     tags,
     operationId: "getPipelineStatus",
     summary: "Read the status and the last run",
+    description:
+      "With `wait`, the answer comes when nothing is requested or under way any more. With `run_request`, as `run` answered it, only that request counts: the answer comes when it is over, and last_run is the last attempt of it.",
     params,
-    response: { 200: answer("The status and the last run.", statusSchema), ...problems(404) },
+    querystring: z.strictObject({
+      wait: waitSchema.default(0).describe("Wait at most so long, up to 60s, until it has come to rest."),
+      run_request: z.coerce.number().int().min(0).max(2_000_000_000).optional().describe("The request to follow."),
+    }),
+    response: { 200: answer("The status and the last run.", statusSchema), ...problems(404, 422) },
   },
 };

@@ -25,7 +25,8 @@ const reloadPipelineConfig = {
 };
 
 export function reloadConfigRoute(api: Api, { store }: ApiParts): void {
-  api.post("/pipelines/:id/reload-config", { schema: reloadPipelineConfig }, async ({ params }) => {
+  const route = { schema: reloadPipelineConfig, config: { keepAnswer: false } };
+  api.post("/pipelines/:id/reload-config", route, async ({ params }) => {
     const pipeline = await store.getPipeline(params.id);
     const { id, config_version, status } = pipeline;
     const [run] = isHeld(status) ? (await store.listRuns(id, { limit: 1 }, { status: "RUNNING" })).items : [];

@@ -1,14 +1,19 @@
+import type { PipelineId } from "../../domain/pipeline.ts";
+import { isAtRest } from "../../domain/pipeline-status.ts";
+import type { MetaStore } from "../../meta-store/meta-store.ts";
 import { actorOf } from "../actor.ts";
+import type { ChangeListener } from "../changes/change-listener.ts";
+import { waitUntil } from "../changes/wait.ts";
 import type { Api, ApiParts } from "../server.ts";
 import { changeConfiguration } from "./change-configuration.ts";
 import { checkConfiguration } from "./check-configuration.ts";
 import { expectedVersion, readerHas, sendPipeline } from "./etag.ts";
 import { operations } from "./operations.ts";
 
-export function pipelineRoutes(api: Api, parts: ApiParts): void {
+export function pipelineRoutes(api: Api, parts: ApiParts, listener: ChangeListener): void {
   configurationRoutes(api, parts);
   requestRoutes(api, parts);
-  observationRoutes(api, parts);
+  observationRoutes(api, parts, listener);
 }
 
 function configurationRoutes(api: Api, parts: ApiParts): void {
@@ -59,10 +64,24 @@ function requestRoutes(api: Api, { store }: ApiParts): void {
   });
 }
 
-function observationRoutes(api: Api, { store }: ApiParts): void {
-  api.get("/pipelines/:id/status", { schema: operations.getPipelineStatus }, async ({ params }) => {
-    const { id, name, status, enabled, run_request } = await store.getPipeline(params.id);
-    const { items } = await store.listRuns(id, { limit: 1 });
-    return { id, name, status, enabled, run_request, last_run: items[0] ?? null };
+function observationRoutes(api: Api, { store }: ApiParts, listener: ChangeListener): void {
+  api.get("/pipelines/:id/status", { schema: operations.getPipelineStatus }, async ({ params, query }, reply) => {
+    const { id } = await store.getPipeline(params.id);
+    return waitUntil({
+      listener,
+      pipelineId: id,
+      waitMs: query.wait,
+      reply,
+      look: () => statusOf(store, id, query.run_request),
+      isOver: ({ over }) => over,
+    });
   });
+}
+
+async function statusOf(store: MetaStore, id: PipelineId, asked: number | undefined) {
+  const { name, status, enabled, run_request } = await store.getPipeline(id);
+  const filter = asked === undefined ? {} : { run_request: asked };
+  const { items } = await store.listRuns(id, { limit: 1 }, filter);
+  const over = (asked !== undefined && asked < run_request) || isAtRest(status);
+  return { id, name, status, enabled, run_request: asked ?? run_request, over, last_run: items[0] ?? null };
 }

@@ -1,5 +1,7 @@
 import { z } from "zod";
 import { RUN_STATUSES, RUN_TRIGGERS, runSchema } from "../../domain/run.ts";
+import type { ChangeListener } from "../changes/change-listener.ts";
+import { waitSchema, waitUntil } from "../changes/wait.ts";
 import { answer } from "../openapi.ts";
 import { pageOf, pageQuery } from "../paging.ts";
 import { idParams } from "../pipelines/id-params.ts";
@@ -44,11 +46,14 @@ const operations = {
     operationId: "getRun",
     summary: "Read a run",
     params: idParams.extend({ run_id: z.string().min(1).describe("The id of the run.") }),
-    response: { 200: answer("The run.", runSchema), ...problems(404) },
+    querystring: z.strictObject({
+      wait: waitSchema.default(0).describe("Wait at most so long, up to 60s, until the run has ended."),
+    }),
+    response: { 200: answer("The run.", runSchema), ...problems(404, 422) },
   },
 };
 
-export function runRoutes(api: Api, { store }: ApiParts): void {
+export function runRoutes(api: Api, { store }: ApiParts, listener: ChangeListener): void {
   api.get("/runs", { schema: operations.listAllRuns }, ({ query: { limit, after, ...filter } }) =>
     store.listRuns(null, { limit, after }, filter),
   );
@@ -59,8 +64,15 @@ export function runRoutes(api: Api, { store }: ApiParts): void {
     return store.listRuns(id, { limit, after }, filter);
   });
 
-  api.get("/pipelines/:id/runs/:run_id", { schema: operations.getRun }, async ({ params }) => {
+  api.get("/pipelines/:id/runs/:run_id", { schema: operations.getRun }, async ({ params, query }, reply) => {
     const { id } = await store.getPipeline(params.id);
-    return store.getRun(id, params.run_id);
+    return waitUntil({
+      listener,
+      pipelineId: id,
+      waitMs: query.wait,
+      reply,
+      look: () => store.getRun(id, params.run_id),
+      isOver: ({ status }) => status !== "RUNNING",
+    });
   });
 }

@@ -76,14 +76,15 @@ CREATE INDEX etl_pipelines_stopped ON etl.etl_pipelines (name COLLATE "C") WHERE
 CREATE INDEX etl_runs_newest_of_all ON etl.etl_runs (started_at DESC, id DESC);
 CREATE INDEX etl_runs_newest_stopped ON etl.etl_runs (started_at DESC, id DESC) WHERE status IN ('PAUSED', 'FAILED');
 
--- Answers to requests that carry an Idempotency-Key. Without a status the request is still under way.
+-- Answers to requests that carry an Idempotency-Key. Without a status the request is still under way. Only successes
+-- are kept: a request that was refused changed nothing, so it may be tried again.
 CREATE TABLE etl.etl_answers (
   actor        text NOT NULL,
   key          text NOT NULL CHECK (length(key) BETWEEN 1 AND 255),
   operation    text NOT NULL,
   request_hash text NOT NULL,
   begun_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
-  status       integer CHECK (status BETWEEN 200 AND 499),
+  status       integer CHECK (status BETWEEN 200 AND 299),
   headers      jsonb,
   body         text,
   PRIMARY KEY (actor, key, operation),

@@ -1,10 +1,14 @@
+import type { PipelineId } from "../../domain/pipeline.ts";
 import { type ConnectionOptions, createPool } from "../../postgres/connection.ts";
 import { askOnce, databaseId } from "../../postgres/database-id.ts";
 import { databaseError } from "../../postgres/errors.ts";
 import type { MetaStore } from "../meta-store.ts";
 import { requireCurrentSchema } from "../migrate.ts";
+import { beginRequest, forgetRequest, keepAnswer } from "./answers.ts";
+import { changesSince } from "./changes.ts";
 import { batchCommit, getState, keepState, resetState, setState } from "./checkpoints.ts";
 import { claimNext, extendLease, finishRun, RENEW_LEASES, rescueExpired, startNextAttempt } from "./claims.ts";
+import { listen } from "./listen.ts";
 import {
   createPipeline,
   deletePipeline,
@@ -18,7 +22,6 @@ import { listRunners, listTasks, markRunnerSeen, markRunnerStopped, registerRunn
 import { getRun, listRuns } from "./runs.ts";
 import { advanceSchedule, upcomingSchedules } from "./schedules.ts";
 import { getVersion, listVersions } from "./versions.ts";
-import { listenForWork } from "./wake.ts";
 
 interface MetaStoreOptions extends ConnectionOptions {
   readonly maxConnections: number;
@@ -64,7 +67,16 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     rescueExpired: () => asking("rescue lost pipelines", rescueExpired(pool)),
     upcomingSchedules: (limit) => asking("read the schedules", upcomingSchedules(pool, limit)),
     advanceSchedule: (pipeline, plan) => asking("advance the schedule", advanceSchedule(pool, pipeline, plan)),
-    onWork: (wake) => asking("listen for work", listenForWork(connection, wake)),
+    onWork: (wake) => asking("listen for work", listen(connection, "vitrina_pipelines", wake)),
+    onChange: (changed) =>
+      asking(
+        "listen for changes",
+        listen(connection, "vitrina_changes", (id) => changed(id as PipelineId | null)),
+      ),
+    changesSince: (point) => asking("read what changed", changesSince(pool, point)),
+    beginRequest: (request) => asking("begin the request", beginRequest(pool, request)),
+    keepAnswer: (request, answer) => asking("keep the answer", keepAnswer(pool, request, answer)),
+    forgetRequest: (request) => asking("forget the request", forgetRequest(pool, request)),
     databaseId: askOnce(() => asking("identify the meta-store", databaseId(pool))),
     checkReady: () => asking("check the meta-store", requireCurrentSchema(pool)),
     close: () => pool.end(),
