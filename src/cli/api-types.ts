@@ -269,14 +269,22 @@ export interface Operations {
       /** The id or the name of the pipeline. */
       readonly id: string;
     };
+    query?: {
+      /** Wait at most so long, up to 60s, until it has come to rest. */
+      readonly wait?: string;
+      /** The request to follow. */
+      readonly run_request?: number;
+    };
     answer: {
       readonly id: string;
       readonly name: string;
       readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
       readonly enabled: boolean;
-      /** The number of the last request to run. */
+      /** The number of the request that is told of: the last one, or the one asked for. */
       readonly run_request: number;
-      /** Null before the first run. */
+      /** True when nothing of that request is waiting or under way any more. */
+      readonly over: boolean;
+      /** The last run, or the last attempt of the request; null before it. */
       readonly last_run: Run | null;
     };
   };
@@ -313,6 +321,10 @@ export interface Operations {
       readonly id: string;
       /** The id of the run. */
       readonly run_id: string;
+    };
+    query?: {
+      /** Wait at most so long, up to 60s, until the run has ended. */
+      readonly wait?: string;
     };
     answer: Run;
   };
@@ -719,6 +731,14 @@ export interface Operations {
     };
     answer: Pipeline;
   };
+  /** Watch pipelines and runs as they change */
+  watchEvents: {
+    query?: {
+      /** Only this pipeline, by its id or name. */
+      readonly pipeline?: string;
+    };
+    answer: string;
+  };
 }
 
 export const ROUTES = {
@@ -750,4 +770,5 @@ export const ROUTES = {
   setPipelineState: { method: "POST", path: "/api/v1/pipelines/{id}/state/set" },
   updatePipeline: { method: "PATCH", path: "/api/v1/pipelines/{id}" },
   updatePipelineConfig: { method: "POST", path: "/api/v1/pipelines/{id}/update-config" },
+  watchEvents: { method: "GET", path: "/api/v1/events" },
 } as const satisfies Readonly<Record<keyof Operations, { readonly method: string; readonly path: string }>>;

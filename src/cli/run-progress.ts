@@ -1,17 +1,12 @@
-import type { Pipeline, Run } from "./api-types.ts";
+import type { Run } from "./api-types.ts";
+import type { RunStatus } from "./follow-run.ts";
 import type { ProgressLine } from "./progress.ts";
 import { clock, count, plural } from "./words.ts";
 
-/** A pipeline while somebody waits for its run. */
-export interface Watched {
-  readonly name: string;
-  readonly status: Pipeline["status"];
-  /** The newest run of the request that is waited for; null before a runner has it. */
-  readonly run: Run | null;
-}
-
-export function runProgress({ name, status, run }: Watched): ProgressLine {
-  const state = run === null || run.status === "RUNNING" ? status : run.status;
+/** What is waited for: a pipeline, and the newest run of the request. */
+export function runProgress({ name, status, over, last_run: run }: RunStatus): ProgressLine {
+  // A run that failed is not the end as long as the request is served.
+  const state = over && run !== null ? run.status : status;
   const attempt = run !== null && run.attempt > 1 ? `attempt ${run.attempt}` : undefined;
   const step = [state, run?.id].join(" ");
   const parts = [state, attempt, ...(run === null ? [] : runParts(run))];

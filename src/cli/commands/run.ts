@@ -2,10 +2,10 @@ import type { Command } from "commander";
 import type { Pipeline, Run } from "../api-types.ts";
 import { type Cli, type Table, withCli } from "../cli.ts";
 import { CliFailure, EXIT, type ExitCode } from "../failure.ts";
-import { followRun, type RunRequest } from "../follow-run.ts";
+import { followRun, type RunRequest, type RunStatus } from "../follow-run.ts";
 import { interruptible } from "../poll.ts";
 import { openProgress } from "../progress.ts";
-import { runProgress, type Watched } from "../run-progress.ts";
+import { runProgress } from "../run-progress.ts";
 import { count } from "../words.ts";
 import { pipelineTable } from "./pipelines.ts";
 
@@ -37,31 +37,26 @@ async function run(cli: Cli, names: readonly string[], { wait = false }: { wait?
 }
 
 async function waitFor(cli: Cli, pipelines: readonly Pipeline[]): Promise<boolean> {
-  const requests = pipelines.map(({ id, name, run_request }) => ({ id, name, number: run_request }));
   const goesOn = "What was asked for goes on; vitrina status shows how far it is.";
-  const runs = await interruptible(cli.terminal, goesOn, () => followAll(cli, pipelines, requests));
-  const found = runs.filter((one) => one !== null);
-  cli.show(oneOrAll(pipelines, found), () => runSummary(found));
-  requests.forEach(({ name }, index) => {
-    const problem = problemOf(name, runs[index] ?? null);
+  const ends = await interruptible(cli.terminal, goesOn, () => followAll(cli, pipelines));
+  const runs = ends.map(({ last_run: run }) => run).filter((run) => run !== null);
+  cli.show(oneOrAll(pipelines, runs), () => runSummary(runs));
+  for (const { name, last_run: run } of ends) {
+    const problem = problemOf(name, run);
     if (problem !== undefined) cli.terminal.say(`vitrina: ${problem}`);
-  });
-  return runs.every((one) => one?.status === "SUCCESS");
+  }
+  return ends.every(({ last_run: run }) => run?.status === "SUCCESS");
 }
 
-async function followAll(
-  cli: Cli,
-  pipelines: readonly Pipeline[],
-  requests: readonly RunRequest[],
-): Promise<(Run | null)[]> {
+function followAll(cli: Cli, pipelines: readonly Pipeline[]): Promise<RunStatus[]> {
   const progress = openProgress(cli.terminal, pipelines.length);
-  const watched: Watched[] = pipelines.map(({ name, status }) => ({ name, status, run: null }));
-  const follow = (request: RunRequest, index: number): Promise<Run | null> =>
-    followRun(cli, request, progress.say, (seen) => {
-      watched[index] = seen;
-      progress.show(watched.map(runProgress));
+  const seen: RunStatus[] = pipelines.map((pipeline) => ({ ...pipeline, over: false, last_run: null }));
+  const follow = (request: RunRequest, index: number): Promise<RunStatus> =>
+    followRun(cli, request, progress.say, (status) => {
+      seen[index] = status;
+      progress.show(seen.map(runProgress));
     });
-  return Promise.all(requests.map(follow));
+  return Promise.all(pipelines.map(({ id, name, run_request: number }, index) => follow({ id, name, number }, index)));
 }
 
 function problemOf(name: string, run: Run | null): string | undefined {
