@@ -1,12 +1,15 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { isHttpUrl } from "../settings/cli-settings.ts";
+import { addEventsCommand } from "./commands/events.ts";
 import { addPauseCommand } from "./commands/pause.ts";
 import { addPipelineCommands } from "./commands/pipelines.ts";
+import { addPreviewCommand } from "./commands/preview.ts";
 import { addRunCommand } from "./commands/run.ts";
 import { addRunnerCommands } from "./commands/runners.ts";
 import { addRunsCommand } from "./commands/runs.ts";
 import { addStateCommand } from "./commands/state.ts";
 import { addStatusCommand } from "./commands/status.ts";
+import { addValidateCommand } from "./commands/validate.ts";
 import { addVersionCommands } from "./commands/versions.ts";
 
 const EXIT_CODES = `
@@ -40,9 +43,12 @@ export function addApiCommands(program: Command): void {
   addRunCommand(program);
   addPauseCommand(program);
   addRunsCommand(program);
+  addValidateCommand(program);
+  addPreviewCommand(program);
   addVersionCommands(program);
   addStateCommand(program);
   addRunnerCommands(program);
+  addEventsCommand(program);
 }
 
 function apiUrl(text: string): string {

@@ -13,6 +13,13 @@ interface AnyInput {
   readonly body?: unknown;
 }
 
+type Headers = Readonly<Record<string, string>>;
+
+interface SendOptions {
+  readonly signal?: AbortSignal;
+  readonly headers?: Headers;
+}
+
 /** The slowest answers, of a preview or a validation, come within half of it. */
 const ANSWER_TIMEOUT_MS = 60_000;
 
@@ -32,7 +39,7 @@ export class ApiProblem extends CliFailure {
 /** Calls the operations of the API by their names; the types are made from its OpenAPI document. */
 export class ApiClient {
   readonly #baseUrl: string;
-  readonly #headers: Readonly<Record<string, string>>;
+  readonly #headers: Headers;
 
   constructor(baseUrl: string, apiKey: string | undefined) {
     this.#baseUrl = baseUrl.replace(/\/+$/, "");
@@ -40,22 +47,33 @@ export class ApiClient {
   }
 
   async request<Id extends OperationId>(id: Id, ...[input]: InputArguments<Id>): Promise<Answer<Id>> {
-    const response = await this.#send(id, input as AnyInput | undefined, AbortSignal.timeout(ANSWER_TIMEOUT_MS));
+    const response = await this.#send(id, input, { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
     if (response.status === 204) return undefined as Answer<Id>;
     return (await this.#readJson(response)) as Answer<Id>;
   }
 
-  async #send(id: OperationId, input: AnyInput = {}, signal: AbortSignal): Promise<Response> {
+  /** An answer that goes on until one side hangs up, piece by piece. */
+  async *stream<Id extends OperationId>(id: Id, input: Input<Id>, headers: Headers): AsyncGenerator<string> {
+    const { body } = await this.#send(id, input, { headers });
+    const decoder = new TextDecoder();
+    try {
+      for await (const chunk of body ?? []) yield decoder.decode(chunk, { stream: true });
+    } catch (error) {
+      throw this.#unreachable(error);
+    }
+  }
+
+  async #send(id: OperationId, { params, query, body }: AnyInput = {}, init: SendOptions = {}): Promise<Response> {
     const { method, path } = ROUTES[id];
-    const url = `${this.#baseUrl}${filledIn(path, input.params)}${queryText(input.query)}`;
-    const isWithBody = input.body !== undefined;
+    const url = `${this.#baseUrl}${filledIn(path, params)}${queryText(query)}`;
+    const isWithBody = body !== undefined;
     let response: Response;
     try {
       response = await fetch(url, {
+        ...init,
         method,
-        signal,
-        headers: { ...this.#headers, ...(isWithBody && { "content-type": "application/json" }) },
-        ...(isWithBody && { body: JSON.stringify(input.body) }),
+        headers: { ...init.headers, ...this.#headers, ...(isWithBody && { "content-type": "application/json" }) },
+        ...(isWithBody && { body: JSON.stringify(body) }),
       });
     } catch (error) {
       throw this.#unreachable(error);

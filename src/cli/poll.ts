@@ -38,7 +38,7 @@ export async function poll<T>(say: Say, { look, isOver, onSeen }: Poll<T>): Prom
   }
 }
 
-function mayPass(error: unknown): error is Error {
+export function mayPass(error: unknown): error is Error {
   if (error instanceof ApiProblem) return error.status >= 500 || error.status === 429;
   return error instanceof ApiUnreachable;
 }

@@ -9,18 +9,18 @@ export function runProgress({ name, status, over, last_run: run }: RunStatus): P
   const state = over && run !== null ? run.status : status;
   const attempt = run !== null && run.attempt > 1 ? `attempt ${run.attempt}` : undefined;
   const step = [state, run?.id].join(" ");
-  const parts = [state, attempt, ...(run === null ? [] : runParts(run))];
+  const parts = [state, attempt, run === null ? undefined : runText(run)];
   return { name, step, text: parts.filter((part) => part !== undefined).join("  ") };
 }
 
-function runParts(run: Run): string[] {
+export function runText(run: Run): string {
   const endedAt = run.finished_at === null ? Date.now() : Date.parse(run.finished_at);
   return [
     rowsText(run),
     `${count(run.rows_per_second)} rows/s`,
     plural(run.batches, "batch").replace(/hs$/, "hes"),
     clock(endedAt - Date.parse(run.started_at)),
-  ];
+  ].join("  ");
 }
 
 /** An estimate that was passed tells nothing any more. */

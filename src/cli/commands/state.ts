@@ -49,7 +49,7 @@ async function state(
   const answer =
     change === undefined
       ? await cli.api.request("getPipelineState", { params: { id } })
-      : await confirmed(cli, options.yes, (confirm) => changeState(cli, { id, change, confirm, position }));
+      : await confirmed(cli, options.yes ?? false, (confirm) => changeState(cli, { id, change, confirm, position }));
   cli.show(answer, () => stateTable(answer));
 }
 
