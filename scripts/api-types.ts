@@ -149,7 +149,8 @@ function objectType({ properties = {}, required = [], additionalProperties }: Sc
 }
 
 function grouped(type: string): string {
-  return / [|&] /.test(type) && !type.startsWith("{") ? `(${type})` : type;
+  const isSimple = type.startsWith("{") || !/^readonly | [|&] /.test(type);
+  return isSimple ? type : `(${type})`;
 }
 
 function comment(text: string | undefined, indent: string): string {

@@ -14,7 +14,14 @@ const ALLOWED: Record<string, readonly string[]> = {
   "meta-store": ["domain", "observability", "postgres"],
   tasks: ["domain", "observability"],
   connectors: ["domain", "observability", "postgres"],
-  "control-plane": ["domain", "meta-store/meta-store.ts", "sql-guard", "observability", "settings"],
+  "control-plane": [
+    "domain",
+    "meta-store/meta-store.ts",
+    "connectors/inspector.ts",
+    "sql-guard",
+    "observability",
+    "settings",
+  ],
   "data-plane": [
     "domain",
     "meta-store/meta-store.ts",

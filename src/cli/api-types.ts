@@ -129,9 +129,19 @@ export type Problem = {
     /** JSON pointer to the field. */
     readonly pointer: string;
     readonly message: string;
+    /** Where in the query, from 1. */
+    readonly line?: number;
+    readonly column?: number;
   }[];
+  /** The role that the operation needs. */
+  readonly role_needed?: string;
+  /** The role that the caller has. */
+  readonly role_held?: string | null;
   /** The status that does not allow the request. */
   readonly pipeline_status?: string;
+  /** Where in the query, from 1. */
+  readonly line?: number;
+  readonly column?: number;
   /** The version that If-Match does not fit. */
   readonly config_version?: number;
   /** Find the request in the log by it. */
@@ -140,6 +150,30 @@ export type Problem = {
 };
 
 export interface Operations {
+  /** Make a key */
+  createKey: {
+    body: {
+      /** Who or what uses the key; the audit log shows it. */
+      readonly name: string;
+      readonly role: "viewer" | "operator" | "editor" | "admin";
+      /** How long the key is valid, such as 30m, 12h or 90d. Without it and expires_at: until revoked. */
+      readonly expires_in?: string;
+      readonly expires_at?: string;
+    };
+    answer: {
+      readonly id: string;
+      readonly name: string;
+      readonly role: "viewer" | "operator" | "editor" | "admin";
+      readonly created_at: string;
+      readonly created_by: string;
+      readonly expires_at: string | null;
+      /** To the minute. */
+      readonly last_used_at: string | null;
+      readonly revoked_at: string | null;
+      /** Shown only this once. */
+      readonly key: string;
+    };
+  };
   /** Create a pipeline */
   createPipeline: {
     body: {
@@ -386,6 +420,68 @@ export interface Operations {
       readonly next: string | null;
     };
   };
+  /** List who changed what, and who was refused, newest first */
+  listAudit: {
+    query?: {
+      /** At most this many. */
+      readonly limit?: number;
+      /** The `next` of the page before. */
+      readonly after?: string;
+      /** Only what this actor did, such as key:ci. */
+      readonly actor?: string;
+      /** Only this operationId. */
+      readonly action?: string;
+      /** Only what concerns this id or name. */
+      readonly object?: string;
+    };
+    answer: {
+      readonly items: readonly {
+        readonly id: string;
+        readonly at: string;
+        /** key:<name>, jwt:<subject>, local (no login), cli, or unknown. */
+        readonly actor: string;
+        readonly role: "viewer" | "operator" | "editor" | "admin" | null;
+        readonly key_id: string | null;
+        readonly ip: string | null;
+        /** The operationId. */
+        readonly action: string;
+        /** The id of what was changed, or what the path named. */
+        readonly object: string | null;
+        /** Its name at that time. */
+        readonly object_name: string | null;
+        readonly outcome: "done" | "refused" | "denied";
+        readonly http_status: number | null;
+        readonly request_id: string | null;
+        readonly details: Readonly<Record<string, unknown>>;
+      }[];
+      /** Null on the last page. */
+      readonly next: string | null;
+    };
+  };
+  /** List keys, newest first */
+  listKeys: {
+    query?: {
+      /** At most this many. */
+      readonly limit?: number;
+      /** The `next` of the page before. */
+      readonly after?: string;
+    };
+    answer: {
+      readonly items: readonly {
+        readonly id: string;
+        readonly name: string;
+        readonly role: "viewer" | "operator" | "editor" | "admin";
+        readonly created_at: string;
+        readonly created_by: string;
+        readonly expires_at: string | null;
+        /** To the minute. */
+        readonly last_used_at: string | null;
+        readonly revoked_at: string | null;
+      }[];
+      /** Null on the last page. */
+      readonly next: string | null;
+    };
+  };
   /** List pipelines by name */
   listPipelines: {
     query?: {
@@ -511,6 +607,104 @@ export interface Operations {
     };
     answer: Pipeline;
   };
+  /** Show the first rows that a pipeline would read */
+  previewPipeline: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    query?: {
+      /** At most this many rows. */
+      readonly limit?: number;
+    };
+    body?: {
+      /** Unique name; usable instead of the id in every path. */
+      readonly name?: string;
+      /** What the pipeline is for. */
+      readonly description?: string;
+      readonly type?: "SQL" | "PYTHON" | "TYPESCRIPT";
+      readonly source_type?: "postgres";
+      /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+      readonly source_connection?: string;
+      /** One SELECT. Ignored when the pipeline has tasks. */
+      readonly source_query?: string;
+      /** analytics.<table> or es:<index>. */
+      readonly target_table?: string;
+      /** Key columns of the target; empty: the target's primary key. */
+      readonly target_key?: readonly string[];
+      /** Create the target from the query's column types when it is missing. */
+      readonly create_target?: boolean;
+      /** Add columns of the query that the target lacks, instead of refusing to run. */
+      readonly add_columns?: boolean;
+      /** Full mode: let a source without rows empty the target. */
+      readonly allow_empty?: boolean;
+      /** Full mode: refuse to delete a larger share of the target. */
+      readonly max_delete_percent?: number;
+      /** Fail when the target refuses more rows than this in a run. */
+      readonly max_rejects?: number;
+      readonly mode?: "full" | "incremental";
+      readonly incremental_key?: string | null;
+      readonly incremental_id_key?: string | null;
+      /** Incremental mode: rows whose incremental_key is null. */
+      readonly null_cursor?: "reject" | "exclude";
+      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      readonly lookback_seconds?: number;
+      /** Rows per batch. */
+      readonly batch_size?: number;
+      readonly enabled?: boolean;
+      /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+      readonly schedule_interval?: string | null;
+      /** The task plan; empty: source_query alone. */
+      readonly tasks?: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        readonly source_table?: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table?: string | null;
+      }[];
+    } | null;
+    answer: {
+      readonly columns: readonly {
+        readonly name: string;
+        /** As SQL writes it: numeric(3,1). */
+        readonly type: string;
+      }[];
+      /** Every value as the exact text of PostgreSQL, or null. */
+      readonly rows: readonly (readonly (string | null)[])[];
+      /** The values that are longer than shown here: row and column, from 0. */
+      readonly cut: readonly (readonly [number, number])[];
+      /** False when there are more rows than shown. */
+      readonly complete: boolean;
+    };
+  };
+  /** Show the first rows of a query */
+  previewQuery: {
+    body: {
+      /** One SELECT. Ignored when the pipeline has tasks. */
+      readonly source_query: string;
+      /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+      readonly source_connection?: string;
+      /** At most this many rows. */
+      readonly limit?: number;
+    };
+    answer: {
+      readonly columns: readonly {
+        readonly name: string;
+        /** As SQL writes it: numeric(3,1). */
+        readonly type: string;
+      }[];
+      /** Every value as the exact text of PostgreSQL, or null. */
+      readonly rows: readonly (readonly (string | null)[])[];
+      /** The values that are longer than shown here: row and column, from 0. */
+      readonly cut: readonly (readonly [number, number])[];
+      /** False when there are more rows than shown. */
+      readonly complete: boolean;
+    };
+  };
   /** Have the run take up the changed configuration */
   reloadPipelineConfig: {
     params: {
@@ -579,6 +773,14 @@ export interface Operations {
       readonly version: number;
     };
     answer: Pipeline;
+  };
+  /** Revoke a key */
+  revokeKey: {
+    params: {
+      /** The id of the key. */
+      readonly id: string;
+    };
+    answer: undefined;
   };
   /** Request a run */
   runPipeline: {
@@ -731,6 +933,233 @@ export interface Operations {
     };
     answer: Pipeline;
   };
+  /** Validate a configuration before it is stored */
+  validateConfiguration: {
+    body: {
+      /** Unique name; usable instead of the id in every path. */
+      readonly name: string;
+      /** What the pipeline is for. */
+      readonly description?: string;
+      readonly type?: "SQL" | "PYTHON" | "TYPESCRIPT";
+      readonly source_type?: "postgres";
+      /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+      readonly source_connection?: string;
+      /** One SELECT. Ignored when the pipeline has tasks. */
+      readonly source_query?: string;
+      /** analytics.<table> or es:<index>. */
+      readonly target_table: string;
+      /** Key columns of the target; empty: the target's primary key. */
+      readonly target_key?: readonly string[];
+      /** Create the target from the query's column types when it is missing. */
+      readonly create_target?: boolean;
+      /** Add columns of the query that the target lacks, instead of refusing to run. */
+      readonly add_columns?: boolean;
+      /** Full mode: let a source without rows empty the target. */
+      readonly allow_empty?: boolean;
+      /** Full mode: refuse to delete a larger share of the target. */
+      readonly max_delete_percent?: number;
+      /** Fail when the target refuses more rows than this in a run. */
+      readonly max_rejects?: number;
+      readonly mode?: "full" | "incremental";
+      readonly incremental_key?: string | null;
+      readonly incremental_id_key?: string | null;
+      /** Incremental mode: rows whose incremental_key is null. */
+      readonly null_cursor?: "reject" | "exclude";
+      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      readonly lookback_seconds?: number;
+      /** Rows per batch. */
+      readonly batch_size?: number;
+      readonly enabled?: boolean;
+      /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+      readonly schedule_interval?: string | null;
+      /** The task plan; empty: source_query alone. */
+      readonly tasks?: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        readonly source_table?: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table?: string | null;
+      }[];
+      readonly id?: string;
+    };
+    answer: {
+      /** No problem is an error. */
+      readonly valid: boolean;
+      readonly problems: readonly {
+        /** Stable; programs decide by it. */
+        readonly code: string;
+        /** With an error a run fails; a warning it survives. */
+        readonly severity: "error" | "warning";
+        /** JSON pointer to the field; empty: the pipeline as a whole. */
+        readonly pointer: string;
+        readonly message: string;
+        /** What to do next. */
+        readonly hint: string;
+        /** Where in the query, from 1. */
+        readonly line?: number;
+        readonly column?: number;
+      }[];
+      /** Of the query; null when it cannot be described. */
+      readonly columns: readonly {
+        readonly name: string;
+        /** As SQL writes it: numeric(3,1). */
+        readonly type: string;
+      }[] | null;
+      readonly target: {
+        readonly table: string;
+        readonly exists: boolean | null;
+        /** target_key, or the primary key of the table. */
+        readonly key: readonly string[] | null;
+        readonly will_create: boolean | null;
+        /** What the query has and the table has not. */
+        readonly missing_columns: readonly {
+          readonly name: string;
+          /** As SQL writes it: numeric(3,1). */
+          readonly type: string;
+        }[] | null;
+        /** What the table has and the query has not. */
+        readonly extra_columns: readonly string[] | null;
+        /** Why something is not known. */
+        readonly note: string | null;
+      } | null;
+      /** Null when the problems leave it open. */
+      readonly reading: {
+        /** keyset: each batch by a statement of its own. single_scan: one statement for the whole run. */
+        readonly strategy: "keyset" | "single_scan" | null;
+        readonly explanation: string;
+        /** As the run is going to record it: push-down, stream or rows. */
+        readonly data_path: string | null;
+        readonly order_by: readonly string[];
+        /** An index that would help, as SQL or in words. */
+        readonly index_advice: string | null;
+      } | null;
+      readonly writing: {
+        /** As the run is going to record it. */
+        readonly strategy: string;
+      } | null;
+      /** How many rows the next run reads, as the planner guesses; incremental: from where it is now. */
+      readonly estimated_rows: number | null;
+    };
+  };
+  /** Validate a pipeline, or a change of it */
+  validatePipeline: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    body?: {
+      /** Unique name; usable instead of the id in every path. */
+      readonly name?: string;
+      /** What the pipeline is for. */
+      readonly description?: string;
+      readonly type?: "SQL" | "PYTHON" | "TYPESCRIPT";
+      readonly source_type?: "postgres";
+      /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+      readonly source_connection?: string;
+      /** One SELECT. Ignored when the pipeline has tasks. */
+      readonly source_query?: string;
+      /** analytics.<table> or es:<index>. */
+      readonly target_table?: string;
+      /** Key columns of the target; empty: the target's primary key. */
+      readonly target_key?: readonly string[];
+      /** Create the target from the query's column types when it is missing. */
+      readonly create_target?: boolean;
+      /** Add columns of the query that the target lacks, instead of refusing to run. */
+      readonly add_columns?: boolean;
+      /** Full mode: let a source without rows empty the target. */
+      readonly allow_empty?: boolean;
+      /** Full mode: refuse to delete a larger share of the target. */
+      readonly max_delete_percent?: number;
+      /** Fail when the target refuses more rows than this in a run. */
+      readonly max_rejects?: number;
+      readonly mode?: "full" | "incremental";
+      readonly incremental_key?: string | null;
+      readonly incremental_id_key?: string | null;
+      /** Incremental mode: rows whose incremental_key is null. */
+      readonly null_cursor?: "reject" | "exclude";
+      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      readonly lookback_seconds?: number;
+      /** Rows per batch. */
+      readonly batch_size?: number;
+      readonly enabled?: boolean;
+      /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+      readonly schedule_interval?: string | null;
+      /** The task plan; empty: source_query alone. */
+      readonly tasks?: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        readonly source_table?: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table?: string | null;
+      }[];
+    } | null;
+    answer: {
+      /** No problem is an error. */
+      readonly valid: boolean;
+      readonly problems: readonly {
+        /** Stable; programs decide by it. */
+        readonly code: string;
+        /** With an error a run fails; a warning it survives. */
+        readonly severity: "error" | "warning";
+        /** JSON pointer to the field; empty: the pipeline as a whole. */
+        readonly pointer: string;
+        readonly message: string;
+        /** What to do next. */
+        readonly hint: string;
+        /** Where in the query, from 1. */
+        readonly line?: number;
+        readonly column?: number;
+      }[];
+      /** Of the query; null when it cannot be described. */
+      readonly columns: readonly {
+        readonly name: string;
+        /** As SQL writes it: numeric(3,1). */
+        readonly type: string;
+      }[] | null;
+      readonly target: {
+        readonly table: string;
+        readonly exists: boolean | null;
+        /** target_key, or the primary key of the table. */
+        readonly key: readonly string[] | null;
+        readonly will_create: boolean | null;
+        /** What the query has and the table has not. */
+        readonly missing_columns: readonly {
+          readonly name: string;
+          /** As SQL writes it: numeric(3,1). */
+          readonly type: string;
+        }[] | null;
+        /** What the table has and the query has not. */
+        readonly extra_columns: readonly string[] | null;
+        /** Why something is not known. */
+        readonly note: string | null;
+      } | null;
+      /** Null when the problems leave it open. */
+      readonly reading: {
+        /** keyset: each batch by a statement of its own. single_scan: one statement for the whole run. */
+        readonly strategy: "keyset" | "single_scan" | null;
+        readonly explanation: string;
+        /** As the run is going to record it: push-down, stream or rows. */
+        readonly data_path: string | null;
+        readonly order_by: readonly string[];
+        /** An index that would help, as SQL or in words. */
+        readonly index_advice: string | null;
+      } | null;
+      readonly writing: {
+        /** As the run is going to record it. */
+        readonly strategy: string;
+      } | null;
+      /** How many rows the next run reads, as the planner guesses; incremental: from where it is now. */
+      readonly estimated_rows: number | null;
+    };
+  };
   /** Watch pipelines and runs as they change */
   watchEvents: {
     query?: {
@@ -742,6 +1171,7 @@ export interface Operations {
 }
 
 export const ROUTES = {
+  createKey: { method: "POST", path: "/api/v1/keys" },
   createPipeline: { method: "POST", path: "/api/v1/pipelines" },
   deletePipeline: { method: "DELETE", path: "/api/v1/pipelines/{id}" },
   diffVersions: { method: "GET", path: "/api/v1/pipelines/{id}/versions/{version}/diff" },
@@ -756,19 +1186,26 @@ export const ROUTES = {
   getVersion: { method: "GET", path: "/api/v1/pipelines/{id}/versions/{version}" },
   keepPipelineState: { method: "POST", path: "/api/v1/pipelines/{id}/state/keep" },
   listAllRuns: { method: "GET", path: "/api/v1/runs" },
+  listAudit: { method: "GET", path: "/api/v1/audit" },
+  listKeys: { method: "GET", path: "/api/v1/keys" },
   listPipelines: { method: "GET", path: "/api/v1/pipelines" },
   listRunners: { method: "GET", path: "/api/v1/runners" },
   listRuns: { method: "GET", path: "/api/v1/pipelines/{id}/runs" },
   listTasks: { method: "GET", path: "/api/v1/tasks" },
   listVersions: { method: "GET", path: "/api/v1/pipelines/{id}/versions" },
   pausePipeline: { method: "POST", path: "/api/v1/pipelines/{id}/pause" },
+  previewPipeline: { method: "POST", path: "/api/v1/pipelines/{id}/preview" },
+  previewQuery: { method: "POST", path: "/api/v1/preview" },
   reloadPipelineConfig: { method: "POST", path: "/api/v1/pipelines/{id}/reload-config" },
   replacePipelineTasks: { method: "PUT", path: "/api/v1/pipelines/{id}/tasks" },
   resetPipelineState: { method: "POST", path: "/api/v1/pipelines/{id}/state/reset" },
   restoreVersion: { method: "POST", path: "/api/v1/pipelines/{id}/versions/{version}/restore" },
+  revokeKey: { method: "DELETE", path: "/api/v1/keys/{id}" },
   runPipeline: { method: "POST", path: "/api/v1/pipelines/{id}/run" },
   setPipelineState: { method: "POST", path: "/api/v1/pipelines/{id}/state/set" },
   updatePipeline: { method: "PATCH", path: "/api/v1/pipelines/{id}" },
   updatePipelineConfig: { method: "POST", path: "/api/v1/pipelines/{id}/update-config" },
+  validateConfiguration: { method: "POST", path: "/api/v1/pipelines/validate" },
+  validatePipeline: { method: "POST", path: "/api/v1/pipelines/{id}/validate" },
   watchEvents: { method: "GET", path: "/api/v1/events" },
 } as const satisfies Readonly<Record<keyof Operations, { readonly method: string; readonly path: string }>>;

@@ -1,5 +1,6 @@
 import type { ScanPosition } from "../domain/checkpoint.ts";
 import type { Column } from "../domain/row.ts";
+import type { SqlSession } from "../domain/sql-session.ts";
 import type { CursorRules, EndOfLoad, Horizon, NextStart } from "../domain/watermark.ts";
 import type { RowBatch } from "./row-batch.ts";
 
@@ -13,6 +14,8 @@ export interface Source {
   /** The columns the query returns; throws a sentence a person understands when the query cannot run. */
   describe(query: string): Promise<readonly Column[]>;
   open(request: ReadRequest): Promise<SourceReader>;
+  /** The reader's session, outside any transaction and taking one statement at a time: to examine a query in it. */
+  lendSession<T>(use: (session: SqlSession) => Promise<T>): Promise<T>;
   /** Tells whether two connections reach the same database; null where it cannot be told. */
   databaseId(): Promise<string | null>;
 

@@ -29,6 +29,12 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   getPipelineTasks: "viewer",
   replacePipelineTasks: "editor",
 
+  // Trying out
+  validatePipeline: "operator",
+  validateConfiguration: "editor",
+  previewPipeline: "editor",
+  previewQuery: "editor",
+
   // Runs
   listAllRuns: "viewer",
   listRuns: "viewer",
@@ -39,6 +45,12 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
 
   // Runners
   listRunners: "viewer",
+
+  // Access
+  createKey: "admin",
+  listKeys: "admin",
+  revokeKey: "admin",
+  listAudit: "admin",
 
   // Health
   getHealth: "anyone",

@@ -2,6 +2,13 @@ import { VitrinaError } from "../domain/error-catalogue.ts";
 import { pathOf } from "./problem.ts";
 import type { Api } from "./server.ts";
 
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** The path also fits a route with a parameter, which answers the other methods. */
+    readonly isAlsoParameter?: boolean;
+  }
+}
+
 /**
  * The router answers 404 where a path exists but not with that method. To answer 405 and name the methods, every path
  * registered by `register` also gets a route for the methods it lacks.
@@ -9,8 +16,8 @@ import type { Api } from "./server.ts";
 export async function withOtherMethodsRefused(api: Api, register: () => Promise<void>): Promise<void> {
   const methodsOf = new Map<string, Set<string>>();
   let collecting = true;
-  api.addHook("onRoute", ({ url, method }) => {
-    if (!collecting) return;
+  api.addHook("onRoute", ({ url, method, config }) => {
+    if (!collecting || config?.isAlsoParameter) return;
     methodsOf.set(url, new Set([...(methodsOf.get(url) ?? []), ...[method].flat()]));
   });
   await register();
@@ -24,6 +31,7 @@ function refuseOtherMethods(api: Api, url: string, methods: ReadonlySet<string>)
     url,
     method: api.supportedMethods.filter((method) => !methods.has(method)),
     schema: { hide: true },
+    config: { access: "anyone" },
     // Before the body is looked at: whatever it is, the method is wrong.
     onRequest: async (request, reply) => {
       reply.header("allow", allow);

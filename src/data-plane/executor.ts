@@ -4,6 +4,7 @@ import type { BatchCommit, Claim, MetaStore } from "../meta-store/meta-store.ts"
 import { faultPoint } from "../observability/fault-points.ts";
 import type { Log } from "../observability/log.ts";
 import { databaseError } from "../postgres/errors.ts";
+import type { GuardRules } from "../sql-guard/guard.ts";
 import type { TaskHost } from "../tasks/task.ts";
 import { moveBatches } from "./execute-batch.ts";
 import { type Load, openLoad } from "./load.ts";
@@ -12,6 +13,7 @@ export interface ExecutorParts {
   readonly connectors: Connectors;
   readonly tasks: TaskHost;
   readonly targets: TargetAllowList;
+  readonly guard: GuardRules;
   readonly store: Pick<MetaStore, "getState" | "batchCommit" | "databaseId">;
 }
 
@@ -35,10 +37,13 @@ export async function executePipeline(
   const commit = parts.store.batchCommit(claim);
   const load = await openLoad(parts, claim, commit, log);
   try {
-    const { dataPath, estimatedRows, startsAnew } = load;
+    const { dataPath, dataPathReason, estimatedRows, startsAnew } = load;
     const { strategy } = load.writer;
     await commit.describeRun({ dataPath, strategy, estimatedRows });
-    log.info({ data_path: dataPath, strategy, estimated_rows: estimatedRows, resumed: !startsAnew }, "load opened");
+    log.info(
+      { data_path: dataPath, why: dataPathReason, strategy, estimated_rows: estimatedRows, resumed: !startsAnew },
+      "load opened",
+    );
     if (load.startsAnew) await load.writer.begin(load.checkpointer.fenceIn);
     await faultPoint("prepared");
     const stop = await moveBatches(load, control, log);

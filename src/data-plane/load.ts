@@ -3,11 +3,20 @@ import type { ReadRequest, Source } from "../connectors/source.ts";
 import { configFingerprint, resumePosition, type ScanPosition } from "../domain/checkpoint.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Pipeline } from "../domain/pipeline.ts";
+import {
+  type ChosenDataPath,
+  chooseDataPath,
+  type DataPath,
+  readOrder,
+  requireStateOf,
+  startPosition,
+} from "../domain/reading-plan.ts";
 import type { Column } from "../domain/row.ts";
 import { parseTaskPlan, type TaskPlan } from "../domain/task-plan.ts";
 import type { Candidate, Watermark } from "../domain/watermark.ts";
 import type { BatchCommit, Claim, PipelineState } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
+import { auditQuery } from "../sql-guard/guard.ts";
 import { openChain } from "../tasks/open-chain.ts";
 import type { Transform } from "../tasks/task.ts";
 import { besideCheckpointer, type Checkpointer, sharedCheckpointer } from "./checkpointer.ts";
@@ -23,6 +32,8 @@ export interface Load {
   /** Of the query. */
   readonly columns: readonly Column[];
   readonly dataPath: DataPath;
+  /** Why this path, for people. */
+  readonly dataPathReason: string;
   /** How many rows the planner of the source expects this run to read. */
   readonly estimatedRows: number;
   /** May be changed while the run goes on; each batch commit brings them back. */
@@ -35,13 +46,6 @@ export interface Load {
   readonly checkpointer: Checkpointer;
   close(): Promise<void>;
 }
-
-/**
- * - `push-down`: inside one database; rows never reach this process.
- * - `stream`: from one database to another as bytes that nobody looks at.
- * - `rows`: through code tasks, or into a sink that wants values.
- */
-type DataPath = "push-down" | "stream" | "rows";
 
 interface IncrementalLoad {
   readonly keyType: string;
@@ -69,6 +73,8 @@ export async function openLoad(parts: ExecutorParts, claim: Claim, commit: Batch
   const source = requireSource(parts, pipeline);
   const opened: { close(): Promise<void> }[] = [source];
   try {
+    // Again for every run: a view may have been given another query since the pipeline was accepted.
+    await source.lendSession((session) => auditQuery(session, plan.readerQuery, parts.guard));
     const columns = await source.describe(plan.readerQuery);
     const transform = await openChain(parts.tasks, plan.transforms, columns);
     opened.push(transform);
@@ -78,15 +84,17 @@ export async function openLoad(parts: ExecutorParts, claim: Claim, commit: Batch
     const fingerprint = configFingerprint(pipeline);
     const state = await currentState(parts, claim, writer, commit);
     const incremental = await openIncremental(source, plan, columns, pipeline, state, fingerprint, log);
-    const read = readRequest(plan, columns, pipeline, writer.key);
+    const read = { query: plan.readerQuery, columns, ...readOrder(pipeline, columns, writer.key) };
     const after = startPosition(pipeline, state, fingerprint, writer.resumed);
+    const { dataPath, reason } = await dataPathOf(parts, source, writer, plan, { ...read, after }, pipeline);
     return {
       pipeline,
       source,
       writer,
       transform,
       columns,
-      dataPath: await chooseDataPath(parts, source, writer, plan, { ...read, after }, pipeline),
+      dataPath,
+      dataPathReason: reason,
       estimatedRows: await source.estimateRows({ ...read, after }),
       limits,
       read,
@@ -134,14 +142,9 @@ async function openIncremental(
   fingerprint: string,
   log: Log,
 ): Promise<IncrementalLoad | undefined> {
-  const { mode, name, incremental_key: key, incremental_id_key: idKey, null_cursor, lookback_seconds } = pipeline;
+  const { mode, incremental_key: key, incremental_id_key: idKey, null_cursor, lookback_seconds } = pipeline;
   if (mode !== "incremental" || key === null) return undefined;
-  if (state.watermarkFingerprint !== null && state.watermarkFingerprint !== fingerprint) {
-    throw new VitrinaError(
-      "STATE_OF_OTHER_CONFIG",
-      `The checkpoint of ${name} was made by another query, key or target than the present one.`,
-    );
-  }
+  requireStateOf(pipeline, state, fingerprint);
   const cursor = { key, idKey, nulls: null_cursor, start: state.watermark };
   await source.requireUsableCursor(plan.readerQuery, columns, cursor);
   const keyType = columns.find((column) => column.name === key)?.type ?? "text";
@@ -187,48 +190,23 @@ async function openWriter(
   });
 }
 
-/** A full load reads in the order of the target's key; an incremental one in the order of its cursor. */
-function readRequest(
-  plan: TaskPlan,
-  columns: readonly Column[],
-  { mode, incremental_key, incremental_id_key }: Pipeline,
-  key: readonly string[],
-): Omit<ReadRequest, "after"> {
-  const query = plan.readerQuery;
-  if (mode === "incremental") {
-    const orderBy = [incremental_key, incremental_id_key].filter((name) => name !== null);
-    return { query, columns, orderBy, inclusive: incremental_id_key === null, nulls: "excluded" };
-  }
-  // A transform may make the key; then the reader has no order to continue in, and an interrupted load starts over.
-  const readable = key.every((name) => columns.some((column) => column.name === name));
-  return { query, columns, orderBy: readable ? key : [], inclusive: false, nulls: "last" };
-}
-
-function startPosition(
-  { mode }: Pipeline,
-  state: PipelineState,
-  fingerprint: string,
-  writerResumed: boolean,
-): ScanPosition | null {
-  const unfinished = resumePosition(state, fingerprint);
-  if (mode === "full") return writerResumed ? unfinished : null;
-  if (unfinished !== null) return unfinished;
-  const { value, id } = state.watermark;
-  if (value === null) return null;
-  return id === null ? [value] : [value, id];
-}
-
-async function chooseDataPath(
+function dataPathOf(
   { connectors }: ExecutorParts,
   source: Source,
   writer: SinkWriter,
   { transforms, target }: TaskPlan,
   request: ReadRequest,
   { batch_size }: Pipeline,
-): Promise<DataPath> {
-  if (transforms.length > 0 || target.kind !== "postgres") return "rows";
-  if (writer.pull === undefined || request.inclusive) return "stream";
-  const [from, to] = await Promise.all([source.databaseId(), connectors.sink(target.kind)?.databaseId()]);
-  if (from === null || from !== to) return "stream";
-  return (await source.canSeek(request, batch_size)) ? "push-down" : "stream";
+): Promise<ChosenDataPath> {
+  return chooseDataPath({
+    hasTransforms: transforms.length > 0,
+    targetKind: target.kind,
+    canPull: writer.pull !== undefined,
+    inclusive: request.inclusive,
+    async isSameDatabase() {
+      const [from, to] = await Promise.all([source.databaseId(), connectors.sink(target.kind)?.databaseId()]);
+      return from !== null && from === to;
+    },
+    canSeek: () => source.canSeek(request, batch_size),
+  });
 }

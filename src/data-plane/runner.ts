@@ -9,7 +9,7 @@ import { type DispatcherParts, dispatch } from "./dispatcher.ts";
 import { Heartbeats } from "./heartbeat.ts";
 import { PipelineManager } from "./manager.ts";
 
-export interface RunnerOptions extends Pick<DispatcherParts, "connectors" | "targets" | "tasks"> {
+export interface RunnerOptions extends Pick<DispatcherParts, "connectors" | "targets" | "guard" | "tasks"> {
   readonly store: MetaStore;
   readonly log: Log;
   readonly version: string;

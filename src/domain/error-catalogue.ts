@@ -65,6 +65,48 @@ export const ERROR_CATALOGUE = {
     "Send it again after the seconds in Retry-After.",
   ),
   TOO_MANY_STREAMS: entry(503, "never", "Too many event streams are open", "Close a stream, or try again later."),
+  HEADERS_TOO_LARGE: entry(431, "never", "The headers are too large", "Send a shorter URL and fewer headers."),
+  REQUEST_TIMEOUT: entry(408, "never", "The request did not arrive in time", "Send the whole request at once."),
+
+  // Access
+  UNAUTHENTICATED: entry(
+    401,
+    "never",
+    "No valid login",
+    "Send the header authorization: Bearer <key>; an administrator makes keys with POST /api/v1/keys or vitrina key create.",
+  ),
+  ROLE_TOO_LOW: entry(403, "never", "Your role does not allow this", "Ask an administrator for a key with that role."),
+  LOGIN_UNAVAILABLE: entry(
+    503,
+    "never",
+    "Logins cannot be checked",
+    "Try again in a moment; if it recurs, check JWT_JWKS_URL.",
+  ),
+  HOST_NOT_ALLOWED: entry(
+    421,
+    "never",
+    "The API does not answer under that name",
+    "Address it as localhost or 127.0.0.1, or add the name to API_ALLOWED_HOSTS.",
+  ),
+  ORIGIN_NOT_ALLOWED: entry(
+    403,
+    "never",
+    "That web page may not change anything here",
+    "Add its origin to API_CORS_ORIGINS if you trust it.",
+  ),
+  RATE_LIMITED: entry(
+    429,
+    "never",
+    "Too many requests",
+    "Wait as long as the header Retry-After says; API_RATE_LIMIT_PER_MINUTE sets the limit.",
+  ),
+  TOO_MANY_FAILED_LOGINS: entry(
+    429,
+    "never",
+    "Too many failed logins",
+    "Wait as long as the header Retry-After says, then use a valid key.",
+  ),
+  KEY_NOT_FOUND: entry(404, "never", "No such key", "GET /api/v1/keys lists the keys with their ids."),
 
   // Pipelines
   PIPELINE_NOT_FOUND: entry(
@@ -136,6 +178,20 @@ export const ERROR_CATALOGUE = {
     "The query does something that is not allowed",
     "Change what the detail names; a query is one SELECT over the allowed source schemas.",
   ),
+  SOURCE_NOT_AUDITABLE: entry(
+    422,
+    "never",
+    "The source does not let queries be examined",
+    "Grant the reader TEMPORARY on the source database.",
+  ),
+
+  QUERY_TOO_SLOW: entry(
+    422,
+    "never",
+    "The query did not give its first rows in time",
+    "Make the query faster or smaller, or raise PREVIEW_TIMEOUT_SECONDS.",
+  ),
+  PREVIEW_BUSY: entry(429, "retry", "Too many queries are tried at once", "Wait until another one has ended."),
 
   // Reading and writing
   SOURCE_QUERY_FAILED: entry(
@@ -162,6 +218,18 @@ export const ERROR_CATALOGUE = {
     "The target lacks a column of the query",
     "Add the column to the target table, or remove it from the query.",
   ),
+  TARGET_COLUMN_REQUIRED: entry(
+    422,
+    "never",
+    "The target demands a column that the query lacks",
+    "Select the column in the query, give it a default, or let it be null.",
+  ),
+  TARGET_TYPE_MISMATCH: entry(
+    422,
+    "never",
+    "A column of the query does not fit the target's type",
+    "Cast the column in the query to the target's type, or change the target.",
+  ),
   KEY_MISSING: entry(
     422,
     "never",
@@ -175,6 +243,12 @@ export const ERROR_CATALOGUE = {
     "The target has no unique index on the key",
     "Create a unique index on exactly the key columns.",
   ),
+  KEY_NOT_UNIQUE_IN_SOURCE: entry(
+    422,
+    "never",
+    "The query returns a key more than once",
+    "Choose a key that is unique in the query, or group the query by its key.",
+  ),
   CURSOR_UNUSABLE: entry(
     422,
     "never",
@@ -186,6 +260,18 @@ export const ERROR_CATALOGUE = {
     "never",
     "Rows without an incremental key would be missed",
     "Fill the column in the source, filter such rows out of the query, or set null_cursor to exclude.",
+  ),
+  CURSOR_UNINDEXED: entry(
+    422,
+    "never",
+    "The incremental key has no index",
+    "Create an index on the incremental key in the source; without one every run reads the whole table.",
+  ),
+  CHECK_TIMED_OUT: entry(
+    422,
+    "never",
+    "A check took too long",
+    "It was left out; the run makes it with more time. An index on the columns of the check makes it fast.",
   ),
   STATE_OF_OTHER_CONFIG: entry(
     409,
@@ -354,6 +440,14 @@ export interface Problem {
   /** JSON pointer to the field, e.g. `/target_key/0`; empty for the whole. */
   readonly pointer: string;
   readonly message: string;
+  /** Where in the text of the field, such as a query. */
+  readonly line?: number;
+  readonly column?: number;
+}
+
+/** The same where a whole list of mistakes is told, each of its own kind. */
+export interface CodedProblem extends Problem {
+  readonly code: ErrorCode;
 }
 
 interface ErrorDetails {

@@ -123,6 +123,10 @@ export type PipelineConfig = z.infer<typeof pipelineConfigSchema>;
 export const newPipelineSchema = pipelineConfigSchema.extend({ id: z.guid().optional() });
 export type NewPipeline = z.infer<typeof newPipelineSchema>;
 
+/** A change that is only tried out: any of the fields. */
+export const pipelineTrialSchema = z.strictObject(fields).partial();
+export type PipelineTrial = z.infer<typeof pipelineTrialSchema>;
+
 /** A change: any of the fields, at least one. */
 export const pipelinePatchSchema = z
   .strictObject(fields)

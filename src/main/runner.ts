@@ -26,6 +26,7 @@ export async function startRunner(settings: Settings, urls: DatabaseUrls, log: L
     leaseMs,
     stopTimeoutMs,
     targets: settings.targets,
+    guard: { allowedSchemas: settings.sourceSchemas },
     tasks,
     retry,
     connectors: openConnectors({

@@ -9,6 +9,7 @@ import { startApi } from "./api.ts";
 import { openStore, prepareDatabase } from "./database.ts";
 import { databaseUrl } from "./db-url.ts";
 import { loadDemo } from "./demo.ts";
+import { addKeyCommands } from "./key.ts";
 import { startRunner } from "./runner.ts";
 import { startAll } from "./start.ts";
 import { untilStopped } from "./until-stopped.ts";
@@ -62,6 +63,7 @@ program
   .description('print the URL of the database, for psql: psql "$(npx vitrina db-url)"')
   .action(async () => console.log(await databaseUrl(loadSettings())));
 
+addKeyCommands(program);
 addApiCommands(program);
 
 /** Runs one part until a signal asks it to end. */

@@ -1,3 +1,6 @@
+import type { Role } from "../domain/access.ts";
+import type { ApiKey, NewApiKey } from "../domain/api-key.ts";
+import type { AuditEntry, AuditedAttempt, AuditOrigin } from "../domain/audit.ts";
 import type { Changes } from "../domain/change.ts";
 import type { Checkpoint, ScanPosition } from "../domain/checkpoint.ts";
 import type { ErrorCode } from "../domain/error-catalogue.ts";
@@ -32,7 +35,7 @@ export interface MetaStore {
     id: PipelineId,
     patch: PipelinePatch,
     author: string,
-    check?: (merged: Pipeline) => void,
+    check?: (merged: Pipeline) => void | Promise<void>,
     expectedVersion?: number,
   ): Promise<Pipeline>;
   /** Refused while a runner holds the pipeline, or when it is not at the expected version. The target keeps its data. */
@@ -56,6 +59,25 @@ export interface MetaStore {
   /** Newest first; `null`: of all pipelines. */
   listRuns(id: PipelineId | null, page: PageRequest, filter?: RunFilter): Promise<Page<Run>>;
   getRun(id: PipelineId, runId: string): Promise<Run>;
+
+  // Keys of the API
+  createKey(key: NewApiKey, author: string): Promise<CreatedKey>;
+  listKeys(page: PageRequest): Promise<Page<ApiKey>>;
+  /** Takes effect with the next request. A key that is revoked already stays as it is. */
+  revokeKey(id: string): Promise<ApiKey>;
+  /** What the check of a key needs. */
+  findKey(id: string): Promise<StoredKey | undefined>;
+  /** Notes the time, to the minute. */
+  markKeyUsed(id: string): Promise<void>;
+
+  // The audit log
+  /**
+   * Every change that `work` makes, also in the promises it starts, is recorded in the audit log, in the transaction
+   * that makes the change. What only reads leaves no entry.
+   */
+  recording<T>(origin: AuditOrigin, work: () => T): T;
+  recordAttempt(attempt: AuditedAttempt): Promise<void>;
+  listAudit(page: AuditPage): Promise<Page<AuditEntry>>;
 
   // Runners
   registerRunner(runner: RunnerInfo): Promise<void>;
@@ -145,6 +167,26 @@ export interface VersionWithPrevious {
   readonly version: PipelineVersion;
   /** Null for the first. */
   readonly previous: PipelineVersion | null;
+}
+
+/** The key itself can be read only here, once. */
+export type CreatedKey = ApiKey & { readonly key: string };
+
+export interface StoredKey {
+  readonly name: string;
+  readonly role: Role;
+  readonly secretHash: Buffer;
+  readonly revoked: boolean;
+  readonly expired: boolean;
+  /** Its last use was noted within the last minute. */
+  readonly useNoted: boolean;
+}
+
+export interface AuditPage extends PageRequest {
+  readonly actor?: string | undefined;
+  readonly action?: string | undefined;
+  /** An id or a name. */
+  readonly object?: string | undefined;
 }
 
 export interface PipelineState extends Checkpoint {

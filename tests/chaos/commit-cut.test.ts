@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
-import { type Chaos, DATA_PATH, openChaos, type Path } from "../support/chaos.ts";
+import { type Chaos, DATA_PATH, openChaos, type Path, printed } from "../support/chaos.ts";
 import { createPipeline, createSource, differences, KINDS, type Kind, loadTables } from "../support/chaos-kinds.ts";
 import { type Rule, startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
 
@@ -39,7 +39,7 @@ describe("a connection cut at COMMIT", () => {
       ...(path === "push-down" && { LOADER_DATABASE_URL: proxy.through(loader as string) }),
       RUNNER_CONCURRENCY: "4",
     });
-    await runner.untilPrinted("runner started");
+    await printed(runner, /runner started/);
     await Promise.all(cuts.map(({ pipeline }) => chaos.store.requestRun(pipeline.id, "api")));
     await chaos.atRest();
 

@@ -2,11 +2,12 @@ import { expect, it } from "vitest";
 import { enableFaults, FAULT_POINTS } from "../../src/observability/fault-points.ts";
 import type { Path } from "../support/chaos.ts";
 import { faultPointsOf } from "../support/chaos-kills.ts";
-import { KINDS } from "../support/chaos-kinds.ts";
+import { KINDS_BY_PATH } from "../support/chaos-kinds.ts";
 
 it("every fault point is one where the chaos tests kill a runner", () => {
-  const paths: Path[] = ["push-down", "stream", "rows", "elsewhere"];
-  const killed = paths.flatMap((path) => KINDS.flatMap((kind) => faultPointsOf(kind, path)));
+  const killed = Object.entries(KINDS_BY_PATH).flatMap(([path, kinds]) =>
+    kinds.flatMap((kind) => faultPointsOf(kind, path as Path)),
+  );
   expect(new Set(killed.map((point) => point.split(":")[0]))).toEqual(new Set(FAULT_POINTS));
 });
 

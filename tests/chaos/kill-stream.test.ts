@@ -1,4 +1,4 @@
 import { describeKills } from "../support/chaos-kills.ts";
-import { KINDS } from "../support/chaos-kinds.ts";
+import { KINDS_BY_PATH } from "../support/chaos-kinds.ts";
 
-describeKills("stream", KINDS);
+describeKills("stream", KINDS_BY_PATH.stream);

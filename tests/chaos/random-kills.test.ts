@@ -60,7 +60,7 @@ async function dieAtRandom(random: Random): Promise<void> {
       await requestRuns();
       return false;
     },
-    90_000,
+    120_000,
   );
   for (const runner of living) runner.signal("SIGKILL");
   await Promise.all([...living].map(({ exited }) => exited));

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/embedded-postgres/start-embedded-postgres.ts";
-import { type Chaos, faulted, openChaos } from "../support/chaos.ts";
+import { type Chaos, faulted, openChaos, printed } from "../support/chaos.ts";
 import { createPipeline, createSource, differences, KINDS, loadTables } from "../support/chaos-kinds.ts";
 import { createTemplate, createTestDatabase } from "../support/database.ts";
 import { eventually, isAlive, serverPid } from "../support/embedded-postgres-harness.ts";
@@ -46,7 +46,7 @@ it("R4.6 a runner outlives PostgreSQL stopped `immediate` in the middle of its l
     process.kill(pid, "SIGQUIT");
     await eventually(async () => !(await isAlive(pid)));
     runner.signal("SIGUSR2");
-    await runner.untilPrinted("run left to recovery");
+    await printed(runner, /run left to recovery/);
     server = await startEmbeddedPostgres({ dataDir, serverSettings: SETTINGS, port });
     await chaos.atRest();
 

@@ -1,6 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
-import { type Chaos, DATA_PATH, faulted, faultLine, LEASE_MS, openChaos, type Path } from "../support/chaos.ts";
+import {
+  type Chaos,
+  DATA_PATH,
+  faulted,
+  faultLine,
+  LEASE_MS,
+  openChaos,
+  type Path,
+  printed,
+} from "../support/chaos.ts";
 import {
   createPipeline,
   createSource,
@@ -49,7 +58,7 @@ describe.concurrent("a runner that wakes up after its lease", () => {
     const { zombie, owner, pipeline, trace } = await takeOver(chaos, given);
 
     zombie.signal("SIGCONT");
-    await zombie.untilPrinted("run dropped");
+    await printed(zombie, /run dropped/);
     if (given.tried !== undefined) expect(zombie.output()).toMatch(faultLine(given.tried, "delay"));
     if (given.refused !== undefined) expect(zombie.output()).not.toMatch(faultLine(given.refused, "delay"));
     expect(await readTrace(chaos, pipeline)).toEqual(trace);
@@ -72,7 +81,7 @@ describe.concurrent("a runner that wakes up after its lease", () => {
       const { zombie, owner, pipeline, trace } = await takeOver(chaos, given);
 
       zombie.signal("SIGCONT");
-      await zombie.untilPrinted("run dropped");
+      await printed(zombie, /run dropped/);
       expect(await readTrace(chaos, pipeline)).toEqual(trace);
       await requireGoodEnd(chaos, pipeline, owner);
     },
@@ -89,7 +98,7 @@ describe.concurrent("a runner whose event loop is blocked", () => {
     const blocked = chaos.runner(`batch_read:4:block:${2 * LEASE_MS}`);
     await faulted(blocked, "batch_read", "block");
     const other = chaos.runner();
-    await other.untilPrinted("runner started");
+    await printed(other, /runner started/);
     await chaos.atRest();
     const runs = (await chaos.store.listRuns(pipeline.id, { limit: 10 })).items;
     expect(runs.map(({ status, rows_written }) => ({ status, rows_written }))).toEqual([

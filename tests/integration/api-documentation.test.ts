@@ -35,11 +35,14 @@ describe("/openapi.json", () => {
   it("R3.2 is OpenAPI 3.1 and lists every path once, with the prefix", async () => {
     expect(documentation).toMatchObject({ openapi: "3.1.0", info: { title: "Vitrina", version: expect.any(String) } });
     expect(operations.map(({ path, method }) => `${method} ${path.replace("/api/v1", "")}`).sort()).toEqual([
+      "delete /keys/{id}",
       "delete /pipelines/{id}",
+      "get /audit",
       "get /events",
       "get /health",
       "get /health/live",
       "get /health/ready",
+      "get /keys",
       "get /pipelines",
       "get /pipelines/{id}",
       "get /pipelines/{id}/runs",
@@ -54,15 +57,20 @@ describe("/openapi.json", () => {
       "get /runs",
       "get /tasks",
       "patch /pipelines/{id}",
+      "post /keys",
       "post /pipelines",
+      "post /pipelines/validate",
       "post /pipelines/{id}/pause",
+      "post /pipelines/{id}/preview",
       "post /pipelines/{id}/reload-config",
       "post /pipelines/{id}/run",
       "post /pipelines/{id}/state/keep",
       "post /pipelines/{id}/state/reset",
       "post /pipelines/{id}/state/set",
       "post /pipelines/{id}/update-config",
+      "post /pipelines/{id}/validate",
       "post /pipelines/{id}/versions/{version}/restore",
+      "post /preview",
       "put /pipelines/{id}/tasks",
     ]);
     expect(operations.every(({ path }) => path.startsWith("/api/v1/"))).toBe(true);

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { inject } from "vitest";
+import { inject, vi } from "vitest";
 import { newPipelineSchema, type Pipeline } from "../../src/domain/pipeline.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
 import { STATE_OF } from "./chaos-watcher.ts";
@@ -21,8 +21,11 @@ export const DATA_PATH = { "push-down": "push-down", stream: "stream", rows: "ro
 /** The shortest lease there is: a lost runner is missed after three seconds. */
 export const LEASE_MS = 3000;
 
-/** Recovery takes a lease, plus the start of a process on a busy machine. */
-const RECOVERY_MS = 60_000;
+/** Nothing here takes long, but a machine may be busy with other tests; no condition is waited for longer. */
+const PATIENCE_MS = 120_000;
+
+// Each test waits for several conditions.
+vi.setConfig({ testTimeout: 3 * PATIENCE_MS, hookTimeout: 3 * PATIENCE_MS });
 
 export const COPY_TASK = "copy";
 const TASKS = `export default ({ defineTask, z }) => [defineTask({
@@ -40,7 +43,7 @@ export interface Chaos {
   /** `fault` as in VITRINA_FAULT; `more` wins over the usual environment. */
   runner(fault?: string, more?: Record<string, string>): VitrinaProcess;
   /** Waits until no pipeline runs or waits. */
-  atRest(timeoutMs?: number): Promise<void>;
+  atRest(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -80,10 +83,10 @@ export async function openChaos(path: Path, given?: TestDatabase): Promise<Chaos
       return started;
     },
 
-    async atRest(timeoutMs = RECOVERY_MS) {
+    async atRest() {
       const busy = "SELECT FROM etl.etl_pipelines WHERE status NOT IN ('IDLE', 'FAILED', 'PAUSED')";
       const isOver = async () => (await database.query(busy)).length === 0;
-      await until("every pipeline is at rest", isOver, timeoutMs);
+      await until("every pipeline is at rest", isOver, PATIENCE_MS);
     },
 
     async close() {
@@ -105,7 +108,21 @@ export async function diedAt(runner: VitrinaProcess, point: string): Promise<voi
 
 /** `point` with or without its ordinal. */
 export async function faulted(runner: VitrinaProcess, point: string, action: string): Promise<void> {
-  await runner.untilPrinted(faultLine(point, action));
+  await printed(runner, faultLine(point, action));
+}
+
+/** Waits for a line of a runner; fails at once when it ends without it. */
+export async function printed({ child, output }: VitrinaProcess, line: RegExp): Promise<void> {
+  const isPrinted = (): boolean => {
+    // Asked before looking: what a process prints last arrives before its end is known.
+    const isOver = child.exitCode !== null || child.signalCode !== null;
+    if (line.test(output())) return true;
+    if (isOver && child.stderr?.readableEnded && child.stdout?.readableEnded) {
+      throw new Error(`The runner ended without printing ${line}:\n${output()}`);
+    }
+    return false;
+  };
+  await until(`the runner prints ${line}`, isPrinted, PATIENCE_MS);
 }
 
 /** What a process prints when a fault happens. */

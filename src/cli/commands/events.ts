@@ -15,22 +15,24 @@ export function addEventsCommand(program: Command): void {
 
 async function events(cli: Cli, pipeline: string | undefined): Promise<void> {
   for await (const event of watchEvents(cli.api, pipeline, cli.terminal.say)) {
-    if (cli.isJson) cli.terminal.print(JSON.stringify(event));
-    else sayEvent(cli, event);
+    const text = cli.isJson ? JSON.stringify(event) : eventText(event);
+    if (text !== undefined) cli.terminal.print(printable(text));
   }
 }
 
-function sayEvent({ terminal }: Cli, { name, data }: ApiEvent): void {
+function eventText({ name, data }: ApiEvent): string | undefined {
   switch (name) {
     case "pipeline": {
       const pipeline = data as Pick<Pipeline, "name" | "status">;
-      return terminal.print(printable(`${pipeline.name}: is ${pipeline.status}`));
+      return `${pipeline.name}: is ${pipeline.status}`;
     }
     case "run": {
       const run = data as Run;
-      return terminal.print(printable(`${run.pipeline_name}: run ${run.status}  ${runText(run)}`));
+      return `${run.pipeline_name}: run ${run.status}  ${runText(run)}`;
     }
     case "reset":
-      return terminal.say("Some events may be missing.");
+      return "Some events may be missing.";
+    default:
+      return undefined;
   }
 }

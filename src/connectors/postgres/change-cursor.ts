@@ -2,12 +2,12 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Column } from "../../domain/row.ts";
 import {
   type CursorRules,
+  cursorTypeProblem,
   type EndOfLoad,
   type Horizon,
   isTimeType,
   type NextStart,
   NO_WATERMARK,
-  requireCursorType,
   type Watermark,
 } from "../../domain/watermark.ts";
 import type { Client } from "../../postgres/connection.ts";
@@ -22,22 +22,43 @@ export async function requireUsableCursor(
   client: Client,
   query: string,
   columns: readonly Column[],
-  { key, idKey, nulls, start = NO_WATERMARK }: CursorRules,
+  rules: CursorRules,
 ): Promise<void> {
-  for (const name of idKey === null ? [key] : [key, idKey]) {
-    if (columns.some((column) => column.name === name)) continue;
-    throw new VitrinaError("CURSOR_UNUSABLE", `The query returns no column ${quoteIdentifier(name)}.`);
-  }
-  requireCursorType(key, columns.find(({ name }) => name === key)?.type ?? "");
+  const [ofColumns] = cursorColumnProblems(columns, rules);
+  if (ofColumns !== undefined) throw ofColumns;
+  const { key, idKey, start = NO_WATERMARK } = rules;
   await requireFittingValue(client, columns, key, start.value);
   await requireFittingValue(client, columns, idKey, start.id);
-  if (nulls !== "reject") return;
+  const [ofRows] = await cursorRowProblems(client, query, rules);
+  if (ofRows !== undefined) throw ofRows;
+}
+
+/** What the columns of the query alone tell; each problem with the field it is about. */
+export function cursorColumnProblems(columns: readonly Column[], { key, idKey }: CursorRules): VitrinaError[] {
+  const wanted = { "/incremental_key": key, "/incremental_id_key": idKey };
+  const missing = Object.entries(wanted).flatMap(([pointer, name]) => {
+    if (name === null || columns.some((column) => column.name === name)) return [];
+    const message = `The query returns no column ${quoteIdentifier(name)}.`;
+    return [new VitrinaError("CURSOR_UNUSABLE", message, { problems: [{ pointer, message }] })];
+  });
+  const type = columns.find(({ name }) => name === key)?.type;
+  const refused = type === undefined ? undefined : cursorTypeProblem(key, type);
+  return refused === undefined ? missing : [...missing, refused];
+}
+
+/** What only the rows tell. */
+export async function cursorRowProblems(
+  client: Client,
+  query: string,
+  { key, nulls }: CursorRules,
+): Promise<VitrinaError[]> {
+  if (nulls !== "reject") return [];
   const { rows } = await extended(
     client,
     `SELECT EXISTS (SELECT 1 FROM ${asSubquery(query)} WHERE q.${quoteIdentifier(key)} IS NULL)`,
   );
-  if (rows[0]?.[0] !== "t") return;
-  throw new VitrinaError("CURSOR_NULL", `The query returns rows whose ${quoteIdentifier(key)} is null.`);
+  if (rows[0]?.[0] !== "t") return [];
+  return [new VitrinaError("CURSOR_NULL", `The query returns rows whose ${quoteIdentifier(key)} is null.`)];
 }
 
 /** The class of a text that is no value of a type; anything else is trouble of another kind. */

@@ -1,5 +1,6 @@
 import type { ScanPosition } from "../../domain/checkpoint.ts";
 import type { Column } from "../../domain/row.ts";
+import { placeAfter, type TextPlace } from "../../domain/text-place.ts";
 import { quoteIdentifier, quoteLiteral } from "../../postgres/identifiers.ts";
 import type { ReadRequest } from "../source.ts";
 
@@ -8,6 +9,17 @@ import type { ReadRequest } from "../source.ts";
 /** The query stands on lines of its own: a trailing comment must not swallow the bracket. */
 export function asSubquery(query: string): string {
   return `(\n${query.trim().replace(/;\s*$/, "")}\n) AS q`;
+}
+
+/**
+ * Where in the query the character `position` of `asSubquery` stands. Positions count from 1, and in characters, not in
+ * the halves of which JavaScript makes some. What lies behind the end, such as a missing bracket, counts as its end.
+ */
+export function placeInQuery(query: string, position: number): TextPlace | undefined {
+  const characters = [...query.trimEnd()];
+  const indent = query.length - query.trimStart().length;
+  const index = Math.min(position - 1 - "(\n".length + indent, characters.length);
+  return index < indent ? undefined : placeAfter(characters.slice(0, index).join(""));
 }
 
 /** A column to order by: text sorts by bytes, because the rules of languages change between server versions. */

@@ -21,16 +21,17 @@ export async function canSeek(client: Client, request: ReadRequest, batchSize: n
   return batch.cost * (whole.rows / batchSize) <= whole.cost * TOLERATED_FACTOR;
 }
 
-export async function estimateRows(client: Client, request: ReadRequest): Promise<number> {
-  const order = await orderColumns(client, request.columns, request.orderBy);
-  return (await estimate(client, readStatement(request, order))).rows;
-}
-
 /** Batches by position pass rows without a key over, so these must be met another way: by reading all at once. */
 async function hasNulls(client: Client, { query, orderBy }: ReadRequest): Promise<boolean> {
   const missing = orderBy.map((name) => `q.${quoteIdentifier(name)} IS NULL`).join(" OR ");
   const { rows } = await extended(client, `SELECT EXISTS (SELECT 1 FROM ${asSubquery(query)} WHERE ${missing})`);
   return rows[0]?.[0] === "t";
+}
+
+/** How many rows a read will give, as the planner guesses. */
+export async function estimateRows(client: Client, request: ReadRequest): Promise<number> {
+  const order = await orderColumns(client, request.columns, request.orderBy);
+  return (await estimate(client, readStatement(request, order))).rows;
 }
 
 async function estimate(client: Client, statement: string): Promise<{ cost: number; rows: number }> {

@@ -5,15 +5,11 @@ import { databaseError } from "../../postgres/errors.ts";
 import type { Sink, SinkRequest, SinkWriter } from "../sink.ts";
 import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
 import { openKeptCheckpoint } from "./kept-checkpoint.ts";
-import { compareLoad } from "./loads/compare-load.ts";
-import type { Load } from "./loads/load.ts";
-import { newTableLoad } from "./loads/new-table-load.ts";
-import { shadowLoad } from "./loads/shadow-load.ts";
-import { upsertLoad } from "./loads/upsert-load.ts";
+import { chooseLoad } from "./loads/choose-load.ts";
 import { openPuller } from "./pull-batch.ts";
 import { createStage } from "./stage.ts";
 import { tableWriter } from "./table-writer.ts";
-import { readTargetTable, type TargetTable } from "./target-table.ts";
+import { readTargetTable } from "./target-table.ts";
 
 export interface PostgresSinkConfig {
   /** The writer's login; or the loader's, which can also read the sources of the same database. */
@@ -57,27 +53,6 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink {
         await client.end();
       }
     }),
-  };
-}
-
-function chooseLoad(table: TargetTable, { load, guard }: SinkRequest): Load {
-  if (load.kind === "upsert") return upsertLoad(table);
-  if (!table.exists)
-    return load.inKeyOrder ? newTableLoad(table, load.loadId) : createThenShadow(table, load.loadId, guard);
-  return load.inKeyOrder && table.rangesUseIndex
-    ? compareLoad(table, load.loadId, guard)
-    : shadowLoad(table, load.loadId, guard);
-}
-
-/** Rows in any order may repeat a key far apart, so the new table must have its key from the start. */
-function createThenShadow(table: TargetTable, loadId: string, guard: SinkRequest["guard"]): Load {
-  const shadow = shadowLoad(table, loadId, guard);
-  return {
-    ...shadow,
-    async begin(client) {
-      await upsertLoad(table).begin?.(client);
-      await shadow.begin?.(client);
-    },
   };
 }
 

@@ -22,6 +22,7 @@ export function openPostgresSource(config: PostgresSourceConfig): Source {
   return {
     describe: (query) => session.ask((client) => describeQuery(client, query)),
     open: (request) => openReader(config, request),
+    lendSession: (use) => session.lend(use),
     databaseId: () => session.ask(databaseId),
     requireUsableCursor: (query, columns, rules) =>
       session.ask((client) => requireUsableCursor(client, query, columns, rules)),

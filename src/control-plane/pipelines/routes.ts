@@ -17,7 +17,7 @@ export function pipelineRoutes(api: Api, parts: ApiParts, listener: ChangeListen
 }
 
 function configurationRoutes(api: Api, parts: ApiParts): void {
-  const { store, targets } = parts;
+  const { store } = parts;
 
   api.get("/pipelines", { schema: operations.listPipelines }, ({ query }) => {
     const { limit, after, ...filter } = query;
@@ -26,7 +26,7 @@ function configurationRoutes(api: Api, parts: ApiParts): void {
 
   api.post("/pipelines", { schema: operations.createPipeline }, async (request, reply) => {
     const { body } = request;
-    checkConfiguration(body, targets);
+    await checkConfiguration(body, parts);
     const pipeline = await store.createPipeline(body, actorOf(request).name);
     reply.code(201).header("location", `/api/v1/pipelines/${pipeline.id}`);
     return sendPipeline(reply, pipeline);

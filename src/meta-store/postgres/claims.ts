@@ -95,6 +95,8 @@ const EVENTS_OF_OUTCOME: Record<RunOutcome["kind"], readonly PipelineEvent[]> = 
 export async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): Promise<PipelineStatus> {
   return inTransaction(pool, async (client) => {
     const transitions = EVENTS_OF_OUTCOME[outcome.kind].map(transitionsOf);
+    // First the lock: a pause that is being requested this moment must be seen by the statement that reads the status.
+    await client.query(LOCK_LEASE, [claim.pipeline.id, claim.runnerId, claim.epoch]);
     const released = await client.query(
       `UPDATE etl.etl_pipelines p
           SET status = t.to_status, lease_owner = NULL, lease_expires_at = NULL,

@@ -5,9 +5,11 @@ import { databaseError } from "../../postgres/errors.ts";
 import type { MetaStore } from "../meta-store.ts";
 import { requireCurrentSchema } from "../migrate.ts";
 import { beginRequest, forgetRequest, keepAnswer } from "./answers.ts";
+import { listAudit, recordAttempt, recording, recordingPool, unrecorded } from "./audit.ts";
 import { changesSince } from "./changes.ts";
 import { batchCommit, getState, keepState, resetState, setState } from "./checkpoints.ts";
 import { claimNext, extendLease, finishRun, RENEW_LEASES, rescueExpired, startNextAttempt } from "./claims.ts";
+import { createKey, findKey, listKeys, markKeyUsed, revokeKey } from "./keys.ts";
 import { listen } from "./listen.ts";
 import {
   createPipeline,
@@ -32,7 +34,7 @@ const SESSION = { statement_timeout: "15s", lock_timeout: "10s", idle_in_transac
 
 export function openMetaStore(options: MetaStoreOptions): MetaStore {
   const connection = { ...options, settings: { ...SESSION, ...options.settings } };
-  const pool = createPool({ ...connection, max: options.maxConnections });
+  const pool = recordingPool(createPool({ ...connection, max: options.maxConnections }));
   const asking = <T>(what: string, answer: Promise<T>): Promise<T> =>
     answer.catch((error: unknown) => Promise.reject(databaseError(error, what)));
 
@@ -53,6 +55,14 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     getState: (id) => asking("read the state", getState(pool, id)),
     listRuns: (id, page, filter = {}) => asking("list the runs", listRuns(pool, id, page, filter)),
     getRun: (id, runId) => asking("read the run", getRun(pool, id, runId)),
+    createKey: (key, author) => asking("create the key", createKey(pool, key, author)),
+    listKeys: (page) => asking("list the keys", listKeys(pool, page)),
+    revokeKey: (id) => asking("revoke the key", revokeKey(pool, id)),
+    findKey: (id) => asking("check the key", findKey(pool, id)),
+    markKeyUsed: (id) => asking("note the use of the key", markKeyUsed(pool, id)),
+    recording,
+    recordAttempt: (attempt) => asking("write the audit log", recordAttempt(pool, attempt)),
+    listAudit: (page) => asking("read the audit log", listAudit(pool, page)),
     registerRunner: (runner) => asking("register the runner", registerRunner(pool, runner)),
     listRunners: () => asking("list the runners", listRunners(pool)),
     listTasks: () => asking("list the tasks", listTasks(pool)),
@@ -74,9 +84,21 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
         listen(connection, "vitrina_changes", (id) => changed(id as PipelineId | null)),
       ),
     changesSince: (point) => asking("read what changed", changesSince(pool, point)),
-    beginRequest: (request) => asking("begin the request", beginRequest(pool, request)),
-    keepAnswer: (request, answer) => asking("keep the answer", keepAnswer(pool, request, answer)),
-    forgetRequest: (request) => asking("forget the request", forgetRequest(pool, request)),
+    beginRequest: (request) =>
+      asking(
+        "begin the request",
+        unrecorded(() => beginRequest(pool, request)),
+      ),
+    keepAnswer: (request, answer) =>
+      asking(
+        "keep the answer",
+        unrecorded(() => keepAnswer(pool, request, answer)),
+      ),
+    forgetRequest: (request) =>
+      asking(
+        "forget the request",
+        unrecorded(() => forgetRequest(pool, request)),
+      ),
     databaseId: askOnce(() => asking("identify the meta-store", databaseId(pool))),
     checkReady: () => asking("check the meta-store", requireCurrentSchema(pool)),
     close: () => pool.end(),

@@ -15,6 +15,7 @@ import type { RunTrigger } from "../../domain/run.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
 import { sqlState } from "../../postgres/errors.ts";
 import type { Page, PageRequest, PipelineFilter } from "../meta-store.ts";
+import { noteSubject } from "./audit.ts";
 import { Conditions } from "./conditions.ts";
 import { invalidPageMark } from "./page-mark.ts";
 import { CONFIG_COLUMNS, configOf, PIPELINE_COLUMNS, pipelineFromRow } from "./pipeline-row.ts";
@@ -47,7 +48,9 @@ export async function getPipeline(pool: Pool, idOrName: string): Promise<Pipelin
   ]);
   const [row] = rows;
   if (row === undefined) throw pipelineNotFound(idOrName);
-  return pipelineFromRow(row);
+  const pipeline = pipelineFromRow(row);
+  noteSubject(pipeline.id, pipeline.name);
+  return pipeline;
 }
 
 export async function createPipeline(pool: Pool, pipeline: NewPipeline, author: string): Promise<Pipeline> {
@@ -77,7 +80,7 @@ export async function updatePipeline(
   id: PipelineId,
   patch: PipelinePatch,
   author: string,
-  check: (merged: Pipeline) => void = () => undefined,
+  check: (merged: Pipeline) => void | Promise<void> = () => undefined,
   expectedVersion?: number,
 ): Promise<Pipeline> {
   try {
@@ -87,7 +90,7 @@ export async function updatePipeline(
       requireUnlocked(current, patch);
       const merged = { ...current, ...patch } as Pipeline;
       if (JSON.stringify(configOf(merged)) === JSON.stringify(configOf(current))) return current;
-      check(merged);
+      await check(merged);
       const version = current.config_version + 1;
       await client.query(
         `UPDATE etl.etl_pipelines
@@ -121,15 +124,20 @@ export async function deletePipeline(pool: Pool, id: PipelineId, expectedVersion
   });
 }
 
+/**
+ * Of the status that the row has when it is locked. A join with the changes would be made before, and find nothing
+ * when another request changes the status meanwhile.
+ */
+const NEXT_STATUS = "($3::text[])[array_position($2::text[], p.status)]";
+
 export async function requestRun(pool: Pool, id: PipelineId, trigger: RunTrigger): Promise<Pipeline> {
   const { from, to } = transitionsOf("request_run");
   const { rows } = await pool.query(
     `UPDATE etl.etl_pipelines p
-        SET status = t.to_status,
-            run_requested_at = CASE WHEN p.status = t.to_status THEN p.run_requested_at ELSE clock_timestamp() END,
-            run_trigger = CASE WHEN p.status = t.to_status THEN p.run_trigger ELSE $4 END
-       FROM unnest($2::text[], $3::text[]) AS t (from_status, to_status)
-      WHERE p.id = $1 AND p.enabled AND p.status = t.from_status
+        SET status = ${NEXT_STATUS},
+            run_requested_at = CASE WHEN p.status = ${NEXT_STATUS} THEN p.run_requested_at ELSE clock_timestamp() END,
+            run_trigger = CASE WHEN p.status = ${NEXT_STATUS} THEN p.run_trigger ELSE $4 END
+      WHERE p.id = $1 AND p.enabled AND p.status = ANY ($2)
       RETURNING ${PIPELINE_COLUMNS}`,
     [id, from, to, trigger],
   );
@@ -139,9 +147,8 @@ export async function requestRun(pool: Pool, id: PipelineId, trigger: RunTrigger
 export async function requestPause(pool: Pool, id: PipelineId): Promise<Pipeline> {
   const { from, to } = transitionsOf("request_pause");
   const { rows } = await pool.query(
-    `UPDATE etl.etl_pipelines p SET status = t.to_status
-       FROM unnest($2::text[], $3::text[]) AS t (from_status, to_status)
-      WHERE p.id = $1 AND p.status = t.from_status
+    `UPDATE etl.etl_pipelines p SET status = ${NEXT_STATUS}
+      WHERE p.id = $1 AND p.status = ANY ($2)
       RETURNING ${PIPELINE_COLUMNS}`,
     [id, from, to],
   );
@@ -216,6 +223,8 @@ async function keepVersion(
   config: object,
   author: string,
 ): Promise<void> {
+  const { name } = configOf(config);
+  noteSubject(id, name, { version_before: version === 1 ? null : version - 1, version_after: version });
   await client.query(
     "INSERT INTO etl.etl_pipeline_versions (pipeline_id, version, config, author) VALUES ($1, $2, $3, $4)",
     [id, version, JSON.stringify(configOf(config)), author],

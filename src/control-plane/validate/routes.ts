@@ -1,0 +1,20 @@
+import type { Pipeline } from "../../domain/pipeline.ts";
+import type { Limited } from "../concurrency-limit.ts";
+import type { Api, ApiParts } from "../server.ts";
+import { operations } from "./operations.ts";
+import { validate } from "./validate.ts";
+
+export function validateRoutes(api: Api, parts: ApiParts, limited: Limited): void {
+  const { store } = parts;
+  api.post("/pipelines/:id/validate", { schema: operations.validatePipeline }, async ({ params, body: trial }) => {
+    const pipeline = await store.getPipeline(params.id);
+    const state = await store.getState(pipeline.id);
+    const config = { ...pipeline, ...trial } as Pipeline;
+    return limited(() => validate(parts, { config, stored: { id: pipeline.id, state }, isTrial: trial != null }));
+  });
+
+  const schema = operations.validateConfiguration;
+  api.post("/pipelines/validate", { schema, config: { isAlsoParameter: true } }, ({ body: config }) =>
+    limited(() => validate(parts, { config, stored: undefined, isTrial: false })),
+  );
+}

@@ -1,0 +1,16 @@
+import type { CodedProblem } from "../../domain/error-catalogue.ts";
+import type { RegisteredTask } from "../../domain/runner.ts";
+import type { InspectedTaskPlan } from "../../domain/task-plan.ts";
+
+export function taskProblems(
+  { transforms }: InspectedTaskPlan,
+  registered: readonly RegisteredTask[],
+): readonly CodedProblem[] {
+  return transforms
+    .filter(({ name, language }) => !registered.some((task) => task.name === name && task.language === language))
+    .map(({ name, language, pointer }) => ({
+      code: "TASK_UNKNOWN",
+      pointer,
+      message: `No runner has a ${language} task "${name}".`,
+    }));
+}
