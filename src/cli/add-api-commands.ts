@@ -37,7 +37,8 @@ export function addApiCommands(program: Command): void {
         .default("table"),
     )
     .addHelpText("after", EXIT_CODES);
-  program.commandsGroup("Pipelines, through the API:");
+  // For the commands that follow: only they know these options.
+  program.configureHelp({ showGlobalOptions: true }).commandsGroup("Pipelines, through the API:");
   addPipelineCommands(program);
   addStatusCommand(program);
   addRunCommand(program);
