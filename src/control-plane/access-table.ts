@@ -52,6 +52,16 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   revokeKey: "admin",
   listAudit: "admin",
 
+  // Rejected rows
+  listRejects: "operator",
+  retryRejects: "operator",
+  discardRejects: "operator",
+
+  // Reconcile
+  requestReconcile: "operator",
+  listReconciles: "viewer",
+  getReconcile: "viewer",
+
   // Health
   getHealth: "anyone",
   getLiveness: "anyone",

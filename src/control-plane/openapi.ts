@@ -3,12 +3,13 @@ import swaggerUi from "@fastify/swagger-ui";
 import { jsonSchemaTransform, jsonSchemaTransformObject } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { pipelineSchema } from "../domain/pipeline.ts";
+import { reconcileSchema } from "../domain/reconcile.ts";
 import { runSchema } from "../domain/run.ts";
 import { describeAccess } from "./auth/documented-access.ts";
 import { problemSchema } from "./problem.ts";
 import type { Api } from "./server.ts";
 
-const COMPONENTS = { Pipeline: pipelineSchema, Run: runSchema, Problem: problemSchema };
+const COMPONENTS = { Pipeline: pipelineSchema, Run: runSchema, Reconcile: reconcileSchema, Problem: problemSchema };
 for (const [id, schema] of Object.entries(COMPONENTS)) {
   z.globalRegistry.add(schema, { ...z.globalRegistry.get(schema), id });
 }
@@ -41,6 +42,8 @@ export async function registerDocumentation(api: Api, version: string): Promise<
         { name: "tasks", description: "Task plans, and the code tasks of the runners." },
         { name: "runners", description: "Who executes the pipelines." },
         { name: "access", description: "Keys, and who did what." },
+        { name: "rejects", description: "Rows that a target refused." },
+        { name: "reconcile", description: "Compare source and target." },
         { name: "health", description: "For probes." },
       ],
     },

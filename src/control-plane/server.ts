@@ -27,6 +27,8 @@ import { reloadConfigRoute } from "./pipelines/reload-config.ts";
 import { pipelineRoutes } from "./pipelines/routes.ts";
 import { stateRoutes } from "./pipelines/state-routes.ts";
 import { previewRoutes } from "./preview/routes.ts";
+import { reconcileRoutes } from "./reconcile/routes.ts";
+import { rejectRoutes } from "./rejects/routes.ts";
 import { makeRequestsRepeatable } from "./repeatable-requests.ts";
 import { runnerRoutes } from "./runners/routes.ts";
 import { runRoutes } from "./runs/routes.ts";
@@ -150,6 +152,8 @@ async function registerRoutes(api: Api, parts: ApiParts, { listener, feed }: Wat
         runRoutes(scope, parts, listener);
         runnerRoutes(scope, parts);
         eventRoutes(scope, parts, feed);
+        reconcileRoutes(scope, parts);
+        rejectRoutes(scope, parts);
         healthRoutes(scope, parts);
         keyRoutes(scope, parts);
         auditRoutes(scope, parts);

@@ -16,11 +16,11 @@ import { parseTaskPlan, type TaskPlan } from "../domain/task-plan.ts";
 import type { Candidate, Watermark } from "../domain/watermark.ts";
 import type { BatchCommit, Claim, PipelineState } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
-import { auditQuery } from "../sql-guard/guard.ts";
 import { openChain } from "../tasks/open-chain.ts";
 import type { Transform } from "../tasks/task.ts";
 import { besideCheckpointer, type Checkpointer, sharedCheckpointer } from "./checkpointer.ts";
 import type { ExecutorParts } from "./executor.ts";
+import { openSource } from "./open-source.ts";
 
 /** Everything a run needs to move its batches, opened and checked before the first row is read. */
 export interface Load {
@@ -29,6 +29,8 @@ export interface Load {
   readonly writer: SinkWriter;
   /** The code tasks as one; its columns are the target's. */
   readonly transform: Transform;
+  /** False: rows reach the target as the query gave them. */
+  readonly hasTasks: boolean;
   /** Of the query. */
   readonly columns: readonly Column[];
   readonly dataPath: DataPath;
@@ -70,12 +72,9 @@ interface Progress {
 export async function openLoad(parts: ExecutorParts, claim: Claim, commit: BatchCommit, log: Log): Promise<Load> {
   const { pipeline } = claim;
   const plan = parseTaskPlan(pipeline, parts.targets);
-  const source = requireSource(parts, pipeline);
+  const { source, columns } = await openSource(parts, pipeline, plan);
   const opened: { close(): Promise<void> }[] = [source];
   try {
-    // Again for every run: a view may have been given another query since the pipeline was accepted.
-    await source.lendSession((session) => auditQuery(session, plan.readerQuery, parts.guard));
-    const columns = await source.describe(plan.readerQuery);
     const transform = await openChain(parts.tasks, plan.transforms, columns);
     opened.push(transform);
     const limits = limitsOf(pipeline);
@@ -92,6 +91,7 @@ export async function openLoad(parts: ExecutorParts, claim: Claim, commit: Batch
       source,
       writer,
       transform,
+      hasTasks: plan.transforms.length > 0,
       columns,
       dataPath,
       dataPathReason: reason,
@@ -110,7 +110,7 @@ export async function openLoad(parts: ExecutorParts, claim: Claim, commit: Batch
   }
 }
 
-async function closeAll(opened: readonly { close(): Promise<void> }[]): Promise<void> {
+export async function closeAll(opened: readonly { close(): Promise<void> }[]): Promise<void> {
   await Promise.allSettled(opened.map((part) => part.close()));
 }
 
@@ -125,12 +125,6 @@ async function currentState(
   if (kept === undefined || kept.found.batchNo <= state.batchNo) return state;
   await commit.catchUp(kept.found);
   return store.getState(pipeline.id);
-}
-
-function requireSource({ connectors }: ExecutorParts, { source_connection }: Pipeline): Source {
-  const source = connectors.source(source_connection);
-  if (source !== undefined) return source;
-  throw new VitrinaError("SOURCE_CONNECTION_UNKNOWN", `There is no source connection "${source_connection}".`);
 }
 
 async function openIncremental(

@@ -128,6 +128,12 @@ export const ERROR_CATALOGUE = {
     "This version cannot be restored",
     "It does not fit the rules of today. Look at the version, and change the pipeline by hand.",
   ),
+  RECONCILE_NOT_FOUND: entry(
+    404,
+    "never",
+    "No such reconcile",
+    "GET /api/v1/pipelines/{id}/reconciles lists the reconciles of a pipeline.",
+  ),
   PIPELINE_NAME_TAKEN: entry(
     409,
     "never",
@@ -259,7 +265,7 @@ export const ERROR_CATALOGUE = {
     422,
     "never",
     "Rows without an incremental key would be missed",
-    "Fill the column in the source, filter such rows out of the query, or set null_cursor to exclude.",
+    "Fill the column in the source, filter such rows out of the query, or set null_cursor to exclude or each_run.",
   ),
   CURSOR_UNINDEXED: entry(
     422,
@@ -308,6 +314,12 @@ export const ERROR_CATALOGUE = {
     "never",
     "The target refused too many rows",
     "Look at the rejected rows, correct the source or the target, or raise max_rejects.",
+  ),
+  REJECT_NOT_FOUND: entry(
+    422,
+    "never",
+    "A rejected row could not be found again",
+    "Reset the state, so that the next run reads everything, or discard the reject.",
   ),
   ROW_REFUSED: entry(422, "row", "The target refused a row", "Correct the row in the source, or the target's rules."),
   PERMISSION_DENIED: entry(

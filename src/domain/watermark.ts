@@ -32,7 +32,7 @@ export interface Candidate extends Watermark {
 export interface CursorRules {
   readonly key: string;
   readonly idKey: string | null;
-  readonly nulls: "reject" | "exclude";
+  readonly nulls: "reject" | "exclude" | "each_run";
   /** Where the load would start: a person may have set it to anything. */
   readonly start?: Watermark;
 }

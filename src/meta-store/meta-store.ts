@@ -7,6 +7,8 @@ import type { ErrorCode } from "../domain/error-catalogue.ts";
 import type { NewPipeline, Pipeline, PipelineId, PipelinePatch, RunId } from "../domain/pipeline.ts";
 import type { PipelineStatus } from "../domain/pipeline-status.ts";
 import type { PipelineVersion } from "../domain/pipeline-version.ts";
+import type { Reconcile, ReconcileReport } from "../domain/reconcile.ts";
+import type { Reject } from "../domain/reject.ts";
 import type { BatchCounters, Run, RunStatus, RunTrigger } from "../domain/run.ts";
 import type { RegisteredTask, RunnerView } from "../domain/runner.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
@@ -79,6 +81,31 @@ export interface MetaStore {
   recordAttempt(attempt: AuditedAttempt): Promise<void>;
   listAudit(page: AuditPage): Promise<Page<AuditEntry>>;
 
+  // Comparing source and target
+  /** Asking again while one waits or runs gives that one. */
+  requestReconcile(id: PipelineId, author: string): Promise<Reconcile>;
+  listReconciles(id: PipelineId, page: PageRequest): Promise<Page<Reconcile>>;
+  getReconcile(id: PipelineId, reconcileId: string): Promise<Reconcile>;
+  /** Takes the longest waiting one for this runner, or one whose runner disappeared. */
+  claimReconcile(runnerId: string, leaseMs: number): Promise<ReconcileClaim | undefined>;
+  /** Extends the lease and shows how far it is. False means the lease is lost: nobody waits for the result. */
+  extendReconcile(claim: ReconcileClaim, leaseMs: number, rowsCompared: number): Promise<boolean>;
+  /** False when the lease is lost. */
+  finishReconcile(claim: ReconcileClaim, outcome: ReconcileOutcome): Promise<boolean>;
+
+  // Rows that the target refused
+  /** Newest first. */
+  listRejects(id: PipelineId, page: RejectsPage): Promise<Page<Reject>>;
+  /** Marks rejects, all or some, and requests the run that tries them again. Nothing marked, nothing requested. */
+  retryRejects(id: PipelineId, ids: readonly number[] | undefined): Promise<number>;
+  discardRejects(id: PipelineId, ids: readonly number[] | undefined): Promise<number>;
+  /** Those marked for a retry, oldest first. */
+  rejectsToRetry(id: PipelineId, limit: number): Promise<RejectToRetry[]>;
+  /** Those whose row has no value in this column. */
+  rejectsWithout(id: PipelineId, column: string): Promise<number[]>;
+  /** They cannot be tried again; they stay, unmarked, and say why. */
+  giveUpRetry(id: PipelineId, ids: readonly number[], failure: RunFailure): Promise<void>;
+
   // Runners
   registerRunner(runner: RunnerInfo): Promise<void>;
   /** Those seen within a day, the living first. */
@@ -138,6 +165,11 @@ export interface PageRequest {
   readonly limit: number;
   /** The `next` of the page before. */
   readonly after?: string | undefined;
+}
+
+export interface RejectsPage extends PageRequest {
+  /** Only those of this run. */
+  readonly runId?: string | undefined;
 }
 
 export interface Page<T> {
@@ -262,7 +294,9 @@ export interface BatchProgress {
   readonly fingerprint: string;
   readonly counters: BatchCounters;
   readonly effort: BatchEffort;
-  readonly rejects: readonly Reject[];
+  readonly rejects: readonly RefusedRow[];
+  /** Earlier rejects that are settled by this batch: their rows are written, gone, or refused anew. */
+  readonly settledRejects: readonly number[];
   /** The horizon of an incremental load. */
   readonly safePoint: string | null;
   /** The batch number this commit builds on. */
@@ -277,11 +311,16 @@ export interface BatchEffort {
 }
 
 /** A row that the target refused, kept so that somebody can look at it. */
-export interface Reject {
+export interface RefusedRow {
   readonly key: Readonly<Record<string, string | null>>;
   readonly row: Readonly<Record<string, string | null>>;
   readonly code: string;
   readonly error: string;
+}
+
+export interface RejectToRetry {
+  readonly id: number;
+  readonly key: Readonly<Record<string, string | null>>;
 }
 
 /** What the fence read while it held the lease: requests reach the runner with each commit. */
@@ -325,6 +364,8 @@ export interface RunFacts {
   readonly strategy: string;
   /** Null where nobody can tell. */
   readonly estimatedRows: number | null;
+  /** An unfinished load is continued. */
+  readonly resumed: boolean;
 }
 
 export type RunOutcome =
@@ -338,6 +379,20 @@ export interface RunFailure {
   readonly code: ErrorCode;
   readonly error: string;
 }
+
+/** A comparison in the hands of one runner. */
+export interface ReconcileClaim {
+  readonly id: string;
+  readonly pipeline: Pipeline;
+  readonly runnerId: string;
+  readonly epoch: number;
+}
+
+export type ReconcileOutcome =
+  | { readonly status: "MATCH" | "DIFFERENT" | "INCONCLUSIVE"; readonly report: ReconcileReport }
+  | { readonly status: "INCONCLUSIVE" | "FAILED"; readonly failure: RunFailure }
+  /** The runner stops; another one begins anew. */
+  | { readonly status: "WAITING" };
 
 export interface RescuedPipeline {
   readonly id: PipelineId;

@@ -45,6 +45,9 @@ describe("/openapi.json", () => {
       "get /keys",
       "get /pipelines",
       "get /pipelines/{id}",
+      "get /pipelines/{id}/reconciles",
+      "get /pipelines/{id}/reconciles/{reconcile_id}",
+      "get /pipelines/{id}/rejects",
       "get /pipelines/{id}/runs",
       "get /pipelines/{id}/runs/{run_id}",
       "get /pipelines/{id}/state",
@@ -62,6 +65,9 @@ describe("/openapi.json", () => {
       "post /pipelines/validate",
       "post /pipelines/{id}/pause",
       "post /pipelines/{id}/preview",
+      "post /pipelines/{id}/reconcile",
+      "post /pipelines/{id}/rejects/discard",
+      "post /pipelines/{id}/rejects/retry",
       "post /pipelines/{id}/reload-config",
       "post /pipelines/{id}/run",
       "post /pipelines/{id}/state/keep",
@@ -115,7 +121,7 @@ describe("/openapi.json", () => {
 
   it("names what is used again, and every reference leads to something", () => {
     const { schemas } = documentation.components;
-    expect(Object.keys(schemas).sort()).toEqual(["Pipeline", "Problem", "Run"]);
+    expect(Object.keys(schemas).sort()).toEqual(["Pipeline", "Problem", "Reconcile", "Run"]);
     const references = [...JSON.stringify(documentation).matchAll(/"\$ref":"([^"]+)"/g)].map(([, ref]) => ref);
     expect(references).not.toHaveLength(0);
     const known = Object.keys(schemas).map((name) => `#/components/schemas/${name}`);

@@ -44,8 +44,10 @@ export interface TargetInspection {
   readonly warnings: readonly VitrinaError[];
 }
 
+type TableRequest = Pick<SinkRequest, "columns" | "key" | "createTarget" | "addColumns">;
+
 /** Finds the target and everything about it that a load needs. Changes nothing but adding columns, where allowed. */
-export async function readTargetTable(client: Client, name: TableName, request: SinkRequest): Promise<TargetTable> {
+export async function readTargetTable(client: Client, name: TableName, request: TableRequest): Promise<TargetTable> {
   const inspection = await inspectTargetTable(client, name, request);
   const [problem] = inspection.problems;
   if (problem !== undefined) throw problem;

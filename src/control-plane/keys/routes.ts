@@ -40,7 +40,8 @@ const operations = {
 export function keyRoutes(api: Api, { store }: ApiParts): void {
   api.get("/keys", { schema: operations.listKeys }, ({ query }) => store.listKeys(query));
 
-  api.post("/keys", { schema: operations.createKey }, async (request, reply) => {
+  // The answer holds the key itself, so it is not kept for a repeated request.
+  api.post("/keys", { schema: operations.createKey, config: { keepAnswer: false } }, async (request, reply) => {
     const { expires_at } = request.body;
     if (expires_at !== undefined && new Date(expires_at) <= new Date()) {
       throw invalidRequest("body", [{ pointer: "/expires_at", message: "It must lie in the future." }]);

@@ -124,6 +124,8 @@ const RECORD = `
     INSERT INTO etl.etl_rejects (pipeline_id, run_id, row_key, row, error_code, error)
     SELECT run.pipeline_id, run.id, x.key, x.row, x.code, x.error
       FROM run, jsonb_to_recordset($20::jsonb) AS x (key jsonb, row jsonb, code text, error text)
+  ), settled AS (
+    DELETE FROM etl.etl_rejects j USING run WHERE j.pipeline_id = run.pipeline_id AND j.id = ANY ($21::bigint[])
   )
   SELECT lease.status, lease.batch_size, lease.max_rejects, lease.max_delete_percent,
          (SELECT count(*) FROM state) AS states, (SELECT count(*) FROM run) AS runs
@@ -211,13 +213,11 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
       );
     },
 
-    async describeRun({ dataPath, strategy, estimatedRows }) {
-      await pool.query("UPDATE etl.etl_runs SET data_path = $2, strategy = $3, estimated_rows = $4 WHERE id = $1", [
-        claim.runId,
-        dataPath,
-        strategy,
-        estimatedRows,
-      ]);
+    async describeRun({ dataPath, strategy, estimatedRows, resumed }) {
+      await pool.query(
+        "UPDATE etl.etl_runs SET data_path = $2, strategy = $3, estimated_rows = $4, resumed = $5 WHERE id = $1",
+        [claim.runId, dataPath, strategy, estimatedRows, resumed],
+      );
     },
   };
 }
@@ -230,7 +230,7 @@ function requireBalance({ counters }: BatchProgress): void {
 /** From $4 on, in the order of RECORD. */
 function recordValues(
   claim: Claim,
-  { position, fingerprint, safePoint, expectedBatchNo, counters, effort, rejects }: BatchProgress,
+  { position, fingerprint, safePoint, expectedBatchNo, counters, effort, rejects, settledRejects }: BatchProgress,
 ): unknown[] {
   return [
     position,
@@ -250,5 +250,6 @@ function recordValues(
     Math.round(effort.transform_ms),
     Math.round(effort.write_ms),
     JSON.stringify(rejects),
+    settledRejects,
   ];
 }

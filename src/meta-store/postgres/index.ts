@@ -20,6 +20,15 @@ import {
   requestRun,
   updatePipeline,
 } from "./pipelines.ts";
+import {
+  claimReconcile,
+  extendReconcile,
+  finishReconcile,
+  getReconcile,
+  listReconciles,
+  requestReconcile,
+} from "./reconciles.ts";
+import { discardRejects, giveUpRetry, listRejects, rejectsToRetry, rejectsWithout, retryRejects } from "./rejects.ts";
 import { listRunners, listTasks, markRunnerSeen, markRunnerStopped, registerRunner } from "./runners.ts";
 import { getRun, listRuns } from "./runs.ts";
 import { advanceSchedule, upcomingSchedules } from "./schedules.ts";
@@ -63,6 +72,19 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     recording,
     recordAttempt: (attempt) => asking("write the audit log", recordAttempt(pool, attempt)),
     listAudit: (page) => asking("read the audit log", listAudit(pool, page)),
+    requestReconcile: (id, author) => asking("request the reconcile", requestReconcile(pool, id, author)),
+    listReconciles: (id, page) => asking("list the reconciles", listReconciles(pool, id, page)),
+    getReconcile: (id, reconcileId) => asking("read the reconcile", getReconcile(pool, id, reconcileId)),
+    claimReconcile: (runnerId, leaseMs) => asking("claim a reconcile", claimReconcile(pool, runnerId, leaseMs)),
+    extendReconcile: (claim, leaseMs, rowsCompared) =>
+      asking("extend the reconcile", extendReconcile(pool, claim, leaseMs, rowsCompared)),
+    finishReconcile: (claim, outcome) => asking("finish the reconcile", finishReconcile(pool, claim, outcome)),
+    listRejects: (id, page) => asking("list the rejects", listRejects(pool, id, page)),
+    retryRejects: (id, ids) => asking("retry the rejects", retryRejects(pool, id, ids)),
+    discardRejects: (id, ids) => asking("discard the rejects", discardRejects(pool, id, ids)),
+    rejectsToRetry: (id, limit) => asking("read the rejects", rejectsToRetry(pool, id, limit)),
+    rejectsWithout: (id, column) => asking("read the rejects", rejectsWithout(pool, id, column)),
+    giveUpRetry: (id, ids, failure) => asking("keep the rejects", giveUpRetry(pool, id, ids, failure)),
     registerRunner: (runner) => asking("register the runner", registerRunner(pool, runner)),
     listRunners: () => asking("list the runners", listRunners(pool)),
     listTasks: () => asking("list the tasks", listTasks(pool)),
