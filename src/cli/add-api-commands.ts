@@ -4,6 +4,8 @@ import { addEventsCommand } from "./commands/events.ts";
 import { addPauseCommand } from "./commands/pause.ts";
 import { addPipelineCommands } from "./commands/pipelines.ts";
 import { addPreviewCommand } from "./commands/preview.ts";
+import { addReconcileCommand } from "./commands/reconcile.ts";
+import { addRejectsCommand } from "./commands/rejects.ts";
 import { addRunCommand } from "./commands/run.ts";
 import { addRunnerCommands } from "./commands/runners.ts";
 import { addRunsCommand } from "./commands/runs.ts";
@@ -46,6 +48,8 @@ export function addApiCommands(program: Command): void {
   addRunsCommand(program);
   addValidateCommand(program);
   addPreviewCommand(program);
+  addReconcileCommand(program);
+  addRejectsCommand(program);
   addVersionCommands(program);
   addStateCommand(program);
   addRunnerCommands(program);

@@ -29,8 +29,8 @@ export type Pipeline = {
   readonly mode: "full" | "incremental";
   readonly incremental_key: string | null;
   readonly incremental_id_key: string | null;
-  /** Incremental mode: rows whose incremental_key is null. */
-  readonly null_cursor: "reject" | "exclude";
+  /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+  readonly null_cursor: "reject" | "exclude" | "each_run";
   /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
   readonly lookback_seconds: number;
   /** Rows per batch. */
@@ -105,6 +105,83 @@ export type Run = {
   readonly read_ms: number;
   readonly transform_ms: number;
   readonly write_ms: number;
+  readonly error_code: string | null;
+  readonly error: string | null;
+};
+
+export type Reconcile = {
+  readonly id: string;
+  readonly pipeline_id: string;
+  /** INCONCLUSIVE: differences that a run at the same time explains, or the time was not enough. */
+  readonly status: "WAITING" | "RUNNING" | "MATCH" | "DIFFERENT" | "INCONCLUSIVE" | "FAILED";
+  readonly requested_by: string;
+  readonly requested_at: string;
+  readonly started_at: string | null;
+  readonly finished_at: string | null;
+  /** The configuration that was compared; null before it began. */
+  readonly config_version: number | null;
+  readonly runner_id: string | null;
+  /** Rows of the source compared so far. */
+  readonly rows_compared: number;
+  readonly report: {
+    readonly source: {
+      /** Rows of the query. */
+      readonly rows_read: number;
+      /** Rows after the code tasks. */
+      readonly rows: number;
+      /** Rows whose key comes again later; the last one counts. */
+      readonly rows_duplicate: number;
+      /** Rows with a value that does not fit the target's types. */
+      readonly rows_refused: number;
+      /** The first key; text sorts by bytes. Null when there are no rows. */
+      readonly key_min: Readonly<Record<string, string | null>> | null;
+      readonly key_max: Readonly<Record<string, string | null>> | null;
+      readonly incremental_key_min: string | null;
+      readonly incremental_key_max: string | null;
+    };
+    readonly target: {
+      readonly rows: number;
+      /** The first key; text sorts by bytes. Null when there are no rows. */
+      readonly key_min: Readonly<Record<string, string | null>> | null;
+      readonly key_max: Readonly<Record<string, string | null>> | null;
+      readonly incremental_key_min: string | null;
+      readonly incremental_key_max: string | null;
+    };
+    /** In the source, not in the target. */
+    readonly missing: {
+      readonly count: number;
+      /** The first 100. */
+      readonly keys: readonly (Readonly<Record<string, string | null>>)[];
+    };
+    /** In the target, not in the source. */
+    readonly extra: {
+      readonly count: number;
+      /** The first 100. */
+      readonly keys: readonly (Readonly<Record<string, string | null>>)[];
+    };
+    /** In both, with other values. */
+    readonly different: {
+      readonly count: number;
+      /** The first 100. */
+      readonly keys: readonly {
+        /** The key columns and their exact texts. */
+        readonly key: Readonly<Record<string, string | null>>;
+        /** The columns that differ. */
+        readonly columns: readonly string[];
+      }[];
+    };
+    /** Incremental mode: missing or different, but the next run reads them anyway. */
+    readonly pending: {
+      readonly count: number;
+      /** The first 100. */
+      readonly keys: readonly (Readonly<Record<string, string | null>>)[];
+    };
+    readonly compared_columns: readonly string[];
+    /** How often both sides were read: again when a run came in between. */
+    readonly passes: number;
+    /** What explains the differences, in sentences. */
+    readonly notes: readonly string[];
+  } | null;
   readonly error_code: string | null;
   readonly error: string | null;
 };
@@ -204,8 +281,8 @@ export interface Operations {
       readonly mode?: "full" | "incremental";
       readonly incremental_key?: string | null;
       readonly incremental_id_key?: string | null;
-      /** Incremental mode: rows whose incremental_key is null. */
-      readonly null_cursor?: "reject" | "exclude";
+      /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+      readonly null_cursor?: "reject" | "exclude" | "each_run";
       /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
       readonly lookback_seconds?: number;
       /** Rows per batch. */
@@ -258,6 +335,21 @@ export interface Operations {
         readonly before: unknown;
         readonly after: unknown;
       }[];
+    };
+  };
+  /** Forget rejected rows */
+  discardRejects: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    body: {
+      /** The ids of rejects. */
+      readonly ids?: readonly number[];
+      readonly all?: true;
+    };
+    answer: {
+      readonly discarded: number;
     };
   };
   /** The process lives */
@@ -347,6 +439,16 @@ export interface Operations {
     answer: {
       readonly status: "ok";
     };
+  };
+  /** Read a reconcile and its report */
+  getReconcile: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+      /** The id of the reconcile. */
+      readonly reconcile_id: string;
+    };
+    answer: Reconcile;
   };
   /** Read a run */
   getRun: {
@@ -506,6 +608,55 @@ export interface Operations {
       readonly next: string | null;
     };
   };
+  /** List the reconciles of a pipeline, newest first */
+  listReconciles: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    query?: {
+      /** At most this many. */
+      readonly limit?: number;
+      /** The `next` of the page before. */
+      readonly after?: string;
+    };
+    answer: {
+      readonly items: readonly Reconcile[];
+      /** Null on the last page. */
+      readonly next: string | null;
+    };
+  };
+  /** List the rows that the target refused, newest first */
+  listRejects: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    query?: {
+      /** At most this many. */
+      readonly limit?: number;
+      /** The `next` of the page before. */
+      readonly after?: string;
+      /** Only those of this run. */
+      readonly run_id?: string;
+    };
+    answer: {
+      readonly items: readonly {
+        readonly id: number;
+        /** The run that met the row. */
+        readonly run_id: string;
+        readonly state: "OPEN" | "RETRY_REQUESTED";
+        readonly key: Readonly<Record<string, string | null>> | null;
+        /** The row as the target was given it, in exact texts. A retry reads it anew. */
+        readonly row: Readonly<Record<string, string | null>>;
+        readonly error_code: string;
+        readonly error: string;
+        readonly created_at: string;
+      }[];
+      /** Null on the last page. */
+      readonly next: string | null;
+    };
+  };
   /** List the runners, the living first */
   listRunners: {
     answer: {
@@ -645,8 +796,8 @@ export interface Operations {
       readonly mode?: "full" | "incremental";
       readonly incremental_key?: string | null;
       readonly incremental_id_key?: string | null;
-      /** Incremental mode: rows whose incremental_key is null. */
-      readonly null_cursor?: "reject" | "exclude";
+      /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+      readonly null_cursor?: "reject" | "exclude" | "each_run";
       /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
       readonly lookback_seconds?: number;
       /** Rows per batch. */
@@ -743,6 +894,14 @@ export interface Operations {
     };
     answer: Pipeline;
   };
+  /** Compare source and target */
+  requestReconcile: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: Reconcile;
+  };
   /** Forget where the pipeline is */
   resetPipelineState: {
     params: {
@@ -773,6 +932,21 @@ export interface Operations {
       readonly version: number;
     };
     answer: Pipeline;
+  };
+  /** Try rejected rows again */
+  retryRejects: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    body?: {
+      /** The ids of rejects. */
+      readonly ids?: readonly number[];
+    } | null;
+    answer: {
+      readonly retried: number;
+      readonly pipeline_status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+    };
   };
   /** Revoke a key */
   revokeKey: {
@@ -851,8 +1025,8 @@ export interface Operations {
       readonly mode?: "full" | "incremental";
       readonly incremental_key?: string | null;
       readonly incremental_id_key?: string | null;
-      /** Incremental mode: rows whose incremental_key is null. */
-      readonly null_cursor?: "reject" | "exclude";
+      /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+      readonly null_cursor?: "reject" | "exclude" | "each_run";
       /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
       readonly lookback_seconds?: number;
       /** Rows per batch. */
@@ -909,8 +1083,8 @@ export interface Operations {
       readonly mode?: "full" | "incremental";
       readonly incremental_key?: string | null;
       readonly incremental_id_key?: string | null;
-      /** Incremental mode: rows whose incremental_key is null. */
-      readonly null_cursor?: "reject" | "exclude";
+      /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+      readonly null_cursor?: "reject" | "exclude" | "each_run";
       /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
       readonly lookback_seconds?: number;
       /** Rows per batch. */
@@ -963,8 +1137,8 @@ export interface Operations {
       readonly mode?: "full" | "incremental";
       readonly incremental_key?: string | null;
       readonly incremental_id_key?: string | null;
-      /** Incremental mode: rows whose incremental_key is null. */
-      readonly null_cursor?: "reject" | "exclude";
+      /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+      readonly null_cursor?: "reject" | "exclude" | "each_run";
       /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
       readonly lookback_seconds?: number;
       /** Rows per batch. */
@@ -1079,8 +1253,8 @@ export interface Operations {
       readonly mode?: "full" | "incremental";
       readonly incremental_key?: string | null;
       readonly incremental_id_key?: string | null;
-      /** Incremental mode: rows whose incremental_key is null. */
-      readonly null_cursor?: "reject" | "exclude";
+      /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+      readonly null_cursor?: "reject" | "exclude" | "each_run";
       /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
       readonly lookback_seconds?: number;
       /** Rows per batch. */
@@ -1175,6 +1349,7 @@ export const ROUTES = {
   createPipeline: { method: "POST", path: "/api/v1/pipelines" },
   deletePipeline: { method: "DELETE", path: "/api/v1/pipelines/{id}" },
   diffVersions: { method: "GET", path: "/api/v1/pipelines/{id}/versions/{version}/diff" },
+  discardRejects: { method: "POST", path: "/api/v1/pipelines/{id}/rejects/discard" },
   getHealth: { method: "GET", path: "/api/v1/health" },
   getLiveness: { method: "GET", path: "/api/v1/health/live" },
   getPipeline: { method: "GET", path: "/api/v1/pipelines/{id}" },
@@ -1182,6 +1357,7 @@ export const ROUTES = {
   getPipelineStatus: { method: "GET", path: "/api/v1/pipelines/{id}/status" },
   getPipelineTasks: { method: "GET", path: "/api/v1/pipelines/{id}/tasks" },
   getReadiness: { method: "GET", path: "/api/v1/health/ready" },
+  getReconcile: { method: "GET", path: "/api/v1/pipelines/{id}/reconciles/{reconcile_id}" },
   getRun: { method: "GET", path: "/api/v1/pipelines/{id}/runs/{run_id}" },
   getVersion: { method: "GET", path: "/api/v1/pipelines/{id}/versions/{version}" },
   keepPipelineState: { method: "POST", path: "/api/v1/pipelines/{id}/state/keep" },
@@ -1189,6 +1365,8 @@ export const ROUTES = {
   listAudit: { method: "GET", path: "/api/v1/audit" },
   listKeys: { method: "GET", path: "/api/v1/keys" },
   listPipelines: { method: "GET", path: "/api/v1/pipelines" },
+  listReconciles: { method: "GET", path: "/api/v1/pipelines/{id}/reconciles" },
+  listRejects: { method: "GET", path: "/api/v1/pipelines/{id}/rejects" },
   listRunners: { method: "GET", path: "/api/v1/runners" },
   listRuns: { method: "GET", path: "/api/v1/pipelines/{id}/runs" },
   listTasks: { method: "GET", path: "/api/v1/tasks" },
@@ -1198,8 +1376,10 @@ export const ROUTES = {
   previewQuery: { method: "POST", path: "/api/v1/preview" },
   reloadPipelineConfig: { method: "POST", path: "/api/v1/pipelines/{id}/reload-config" },
   replacePipelineTasks: { method: "PUT", path: "/api/v1/pipelines/{id}/tasks" },
+  requestReconcile: { method: "POST", path: "/api/v1/pipelines/{id}/reconcile" },
   resetPipelineState: { method: "POST", path: "/api/v1/pipelines/{id}/state/reset" },
   restoreVersion: { method: "POST", path: "/api/v1/pipelines/{id}/versions/{version}/restore" },
+  retryRejects: { method: "POST", path: "/api/v1/pipelines/{id}/rejects/retry" },
   revokeKey: { method: "DELETE", path: "/api/v1/keys/{id}" },
   runPipeline: { method: "POST", path: "/api/v1/pipelines/{id}/run" },
   setPipelineState: { method: "POST", path: "/api/v1/pipelines/{id}/state/set" },
