@@ -57,12 +57,26 @@ export async function registerDocumentation(api: Api, version: string): Promise<
   });
 }
 
+interface Described {
+  readonly paths: Record<string, Record<string, { requestBody?: { required?: boolean; content: object } }>>;
+  readonly components: { readonly schemas: object };
+}
+
 /** Each component comes twice, as read and as written; ours are only ever read. */
 const withComponents: typeof jsonSchemaTransformObject = (document) => {
-  const { components, ...rest } = jsonSchemaTransformObject(document) as { components: { schemas: object } };
+  const { components, ...rest } = jsonSchemaTransformObject(document) as unknown as Described;
   const read = Object.entries(components.schemas).filter(([name]) => name in COMPONENTS);
-  return { ...rest, components: { ...components, schemas: Object.fromEntries(read) } };
+  markOptionalBodies(rest);
+  return { ...rest, components: { ...components, schemas: Object.fromEntries(read) } } as never;
 };
+
+/** A body that may be null may be left out; the plugin calls every body required. */
+function markOptionalBodies({ paths }: Pick<Described, "paths">): void {
+  for (const { requestBody } of Object.values(paths).flatMap((methods) => Object.values(methods))) {
+    const schema = Object.values(requestBody?.content ?? {})[0]?.schema as { anyOf?: { type?: string }[] } | undefined;
+    if (requestBody && schema?.anyOf?.some(({ type }) => type === "null")) requestBody.required = false;
+  }
+}
 
 /** For routes that answer, but need not be documented twice. */
 export function hideFromDocumentation(api: Api): void {

@@ -1,14 +1,10 @@
 import { createHmac } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
-import { parseEnv } from "node:util";
+import { resolve } from "node:path";
 import { z } from "zod";
-import { VitrinaError } from "../domain/error-catalogue.ts";
 import { type ApiSettings, apiFields, apiMistakes, apiSettings } from "./api-settings.ts";
+import { type Environment, invalidSettings, readEnvironment } from "./environment.ts";
 
 /** The only reader of the environment. Everything is checked at once, and every mistake is named in one message. */
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 type Role = "reader" | "writer" | "meta" | "loader";
 
@@ -113,23 +109,7 @@ export interface Settings {
 
 /** Reads `.env` of the working folder below the real environment, which wins. */
 export function loadSettings(environment: Environment = process.env, folder: string = process.cwd()): Settings {
-  return parseSettings({ ...readDotEnv(join(folder, ".env")), ...withoutEmpty(environment) }, folder);
-}
-
-function readDotEnv(file: string): Environment {
-  try {
-    return withoutEmpty(parseEnv(readFileSync(file, "utf8")) as Environment);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return {};
-    throw new VitrinaError("SETTINGS_INVALID", `${file} cannot be read: ${(error as Error).message}.`, {
-      cause: error,
-    });
-  }
-}
-
-/** `API_PORT=` in a file means: not set. */
-function withoutEmpty(environment: Environment): Environment {
-  return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ""));
+  return parseSettings(readEnvironment(environment, folder), folder);
 }
 
 export function parseSettings(environment: Environment, folder: string): Settings {
@@ -170,11 +150,6 @@ export function parseSettings(environment: Environment, folder: string): Setting
     logLevel: env.LOG_LEVEL,
     databaseUrls: (adminUrl = env.DATABASE_URL) => roleUrls(env, adminUrl),
   };
-}
-
-function invalidSettings(mistakes: readonly string[]): VitrinaError {
-  const list = mistakes.map((mistake) => `  - ${mistake}`).join("\n");
-  return new VitrinaError("SETTINGS_INVALID", `These settings are not valid:\n${list}`);
 }
 
 function readSourceUrls(environment: Environment): { urls: Map<string, string>; mistakes: string[] } {
