@@ -5,6 +5,30 @@ schema etl
   grant USAGE to vitrina_meta
   grant USAGE to vitrina_writer
 
+table etl.api_keys
+  id text not null
+  name text not null
+  role text not null
+  secret_sha256 bytea not null
+  created_at timestamp with time zone not null default clock_timestamp()
+  created_by text not null
+  expires_at timestamp with time zone
+  last_used_at timestamp with time zone
+  revoked_at timestamp with time zone
+table etl.audit_log
+  id bigint not null identity
+  at timestamp with time zone not null default clock_timestamp()
+  actor text not null
+  role text
+  key_id text
+  ip text
+  action text not null
+  object text
+  object_name text
+  outcome text not null
+  http_status integer
+  request_id text
+  details jsonb not null default '{}'::jsonb
 table etl.etl_answers
   actor text not null
   key text not null
@@ -64,6 +88,23 @@ table etl.etl_pipelines
   schedule_error text
   run_request integer not null default 0
   changed_xid xid8 not null default pg_current_xact_id()
+table etl.etl_reconciles
+  id uuid not null default gen_random_uuid()
+  pipeline_id uuid not null
+  status text not null default 'WAITING'::text
+  requested_by text not null
+  requested_at timestamp with time zone not null default clock_timestamp()
+  started_at timestamp with time zone
+  finished_at timestamp with time zone
+  config_version integer
+  runner_id uuid
+  rows_compared bigint not null default 0
+  report jsonb
+  error_code text
+  error text
+  lease_epoch bigint not null default 0
+  lease_expires_at timestamp with time zone
+  losses integer not null default 0
 table etl.etl_rejects
   id bigint not null identity
   pipeline_id uuid not null
@@ -116,6 +157,7 @@ table etl.etl_runs
   applied_version integer not null default 0
   estimated_rows bigint
   changed_xid xid8 not null default pg_current_xact_id()
+  resumed boolean
 table etl.etl_state
   pipeline_id uuid not null
   last_processed_value text
@@ -135,6 +177,16 @@ table etl.schema_migrations
   checksum text not null
   applied_at timestamp with time zone not null default clock_timestamp()
 
+constraint etl.api_keys api_keys_id_check: CHECK ((id ~ '^[0-9a-f]{12}$'::text))
+constraint etl.api_keys api_keys_name_check: CHECK ((name <> ''::text))
+constraint etl.api_keys api_keys_pkey: PRIMARY KEY (id)
+constraint etl.api_keys api_keys_role_check: CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'editor'::text, 'admin'::text])))
+constraint etl.api_keys api_keys_secret_sha256_check: CHECK ((octet_length(secret_sha256) = 32))
+constraint etl.api_keys expires_after_it_is_made: CHECK ((expires_at > created_at))
+constraint etl.audit_log audit_log_details_check: CHECK ((jsonb_typeof(details) = 'object'::text))
+constraint etl.audit_log audit_log_http_status_check: CHECK (((http_status >= 100) AND (http_status <= 599)))
+constraint etl.audit_log audit_log_outcome_check: CHECK ((outcome = ANY (ARRAY['done'::text, 'refused'::text, 'denied'::text])))
+constraint etl.audit_log audit_log_pkey: PRIMARY KEY (id)
 constraint etl.etl_answers answered_as_a_whole: CHECK ((((status IS NULL) = (headers IS NULL)) AND ((status IS NULL) = (body IS NULL))))
 constraint etl.etl_answers etl_answers_key_check: CHECK (((length(key) >= 1) AND (length(key) <= 255)))
 constraint etl.etl_answers etl_answers_pkey: PRIMARY KEY (actor, key, operation)
@@ -212,6 +264,9 @@ constraint etl.etl_state position_has_a_fingerprint: CHECK (((scan_position IS N
 constraint etl.etl_state watermark_has_a_fingerprint: CHECK (((last_processed_value IS NULL) OR (watermark_fingerprint IS NOT NULL)))
 constraint etl.schema_migrations schema_migrations_pkey: PRIMARY KEY (version)
 
+CREATE INDEX api_keys_newest ON etl.api_keys USING btree (created_at DESC, id DESC)
+CREATE INDEX audit_log_of_actor ON etl.audit_log USING btree (actor, id DESC)
+CREATE INDEX audit_log_of_object ON etl.audit_log USING btree (object, id DESC)
 CREATE INDEX etl_answers_oldest ON etl.etl_answers USING btree (begun_at)
 CREATE INDEX etl_pipelines_by_name ON etl.etl_pipelines USING btree (name COLLATE "C")
 CREATE INDEX etl_pipelines_changed ON etl.etl_pipelines USING btree (changed_xid)
@@ -222,10 +277,13 @@ CREATE INDEX etl_pipelines_waiting ON etl.etl_pipelines USING btree (run_request
 CREATE INDEX etl_reconciles_newest ON etl.etl_reconciles USING btree (pipeline_id, requested_at DESC, id DESC)
 CREATE INDEX etl_reconciles_open ON etl.etl_reconciles USING btree (requested_at, id) WHERE (status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text]))
 CREATE INDEX etl_rejects_newest ON etl.etl_rejects USING btree (pipeline_id, id DESC)
+CREATE INDEX etl_rejects_to_retry ON etl.etl_rejects USING btree (pipeline_id, id) WHERE (retry_requested_at IS NOT NULL)
 CREATE INDEX etl_runs_changed ON etl.etl_runs USING btree (changed_xid)
 CREATE INDEX etl_runs_newest ON etl.etl_runs USING btree (pipeline_id, started_at DESC, id DESC)
 CREATE INDEX etl_runs_newest_of_all ON etl.etl_runs USING btree (started_at DESC, id DESC)
 CREATE INDEX etl_runs_newest_stopped ON etl.etl_runs USING btree (started_at DESC, id DESC) WHERE (status = ANY (ARRAY['PAUSED'::text, 'FAILED'::text]))
+CREATE UNIQUE INDEX api_keys_pkey ON etl.api_keys USING btree (id)
+CREATE UNIQUE INDEX audit_log_pkey ON etl.audit_log USING btree (id)
 CREATE UNIQUE INDEX etl_answers_pkey ON etl.etl_answers USING btree (actor, key, operation)
 CREATE UNIQUE INDEX etl_pipeline_tasks_pipeline_id_order_index_key ON etl.etl_pipeline_tasks USING btree (pipeline_id, order_index)
 CREATE UNIQUE INDEX etl_pipeline_tasks_pkey ON etl.etl_pipeline_tasks USING btree (id)
@@ -322,8 +380,11 @@ grant DELETE on etl.etl_answers to vitrina_meta
 grant DELETE on etl.etl_pipeline_tasks to vitrina_meta
 grant DELETE on etl.etl_pipelines to vitrina_meta
 grant DELETE on etl.etl_rejects to vitrina_meta
+grant DELETE on etl.etl_rejects to vitrina_writer
 grant DELETE on etl.etl_runners to vitrina_meta
 grant DELETE on etl.etl_state to vitrina_meta
+grant INSERT on etl.api_keys to vitrina_meta
+grant INSERT on etl.audit_log to vitrina_meta
 grant INSERT on etl.etl_answers to vitrina_meta
 grant INSERT on etl.etl_pipeline_tasks to vitrina_meta
 grant INSERT on etl.etl_pipeline_versions to vitrina_meta
@@ -334,6 +395,8 @@ grant INSERT on etl.etl_rejects to vitrina_writer
 grant INSERT on etl.etl_runners to vitrina_meta
 grant INSERT on etl.etl_runs to vitrina_meta
 grant INSERT on etl.etl_state to vitrina_meta
+grant SELECT on etl.api_keys to vitrina_meta
+grant SELECT on etl.audit_log to vitrina_meta
 grant SELECT on etl.etl_answers to vitrina_meta
 grant SELECT on etl.etl_pipeline_tasks to vitrina_meta
 grant SELECT on etl.etl_pipeline_versions to vitrina_meta
@@ -357,5 +420,7 @@ grant UPDATE on etl.etl_state to vitrina_meta
 grant UPDATE on etl.etl_state to vitrina_writer
 
 grant SELECT (batch_size, config_version, enabled, id, lease_epoch, lease_expires_at, lease_owner, max_delete_percent, max_rejects, status) on etl.etl_pipelines to vitrina_writer
+grant SELECT (id, pipeline_id) on etl.etl_rejects to vitrina_writer
 grant UPDATE (applied_version, batches, bytes, read_ms, rows_added, rows_deduplicated, rows_deleted, rows_dropped, rows_read, rows_rejected, rows_unchanged, rows_written, transform_ms, write_ms) on etl.etl_runs to vitrina_writer
+grant UPDATE (last_used_at, revoked_at) on etl.api_keys to vitrina_meta
 grant UPDATE (lease_expires_at) on etl.etl_pipelines to vitrina_writer

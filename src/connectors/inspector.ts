@@ -28,6 +28,8 @@ export interface SourceInspector {
   describe(query: string): Promise<DescribedQuery>;
   cursorColumnProblems(columns: readonly Column[], rules: CursorRules): readonly VitrinaError[];
   cursorRowProblems(query: string, rules: CursorRules): Promise<readonly VitrinaError[]>;
+  /** Throws when the position where a load would start is no value of the cursor. */
+  requireFittingStart(columns: readonly Column[], rules: CursorRules): Promise<void>;
   /** True when rows of the query share a key. */
   repeatsKey(query: string, key: readonly string[]): Promise<boolean>;
   adviseIndex(query: string, orderBy: readonly string[]): Promise<IndexAdvice>;

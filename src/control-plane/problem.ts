@@ -44,7 +44,7 @@ export function sendProblem(
 ): FastifyReply {
   const body = problemBody(error, pathOf(request), status);
   request.refusal = error.code;
-  if (status === 503) reply.header("retry-after", "2");
+  if ([429, 503].includes(status) && !reply.hasHeader("retry-after")) reply.header("retry-after", "2");
   // Sent as text: a route's answer schema describes its success, not its problems.
   return reply.code(status).type(PROBLEM_TYPE).serializer(String).send(JSON.stringify(body));
 }

@@ -17,6 +17,7 @@ import { ChangeListener } from "./changes/change-listener.ts";
 import { EventFeed } from "./changes/event-feed.ts";
 import { eventRoutes } from "./changes/routes.ts";
 import { handleClientError } from "./client-errors.ts";
+import { closePromptly } from "./close-promptly.ts";
 import { limitConcurrency } from "./concurrency-limit.ts";
 import { handleError, handleUnknownPath } from "./error-handler.ts";
 import { healthRoutes } from "./health/routes.ts";
@@ -77,6 +78,7 @@ export async function buildServer(parts: ApiParts): Promise<Api> {
   logRequests(api, parts.log);
   makeRequestsRepeatable(api, parts.store, parts.log);
   const watching = watchChanges(api, parts);
+  closePromptly(api);
 
   await api.register(helmet, SECURITY_HEADERS);
   keepAuditTrail(api, parts);

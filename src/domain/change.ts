@@ -1,17 +1,8 @@
-import type { z } from "zod";
-import { pipelineSchema } from "./pipeline.ts";
+import type { Pipeline } from "./pipeline.ts";
 import type { Run } from "./run.ts";
 
 /** What people watch of a pipeline. */
-export const pipelineChangeSchema = pipelineSchema.pick({
-  id: true,
-  name: true,
-  status: true,
-  enabled: true,
-  run_request: true,
-  config_version: true,
-});
-export type PipelineChange = z.infer<typeof pipelineChangeSchema>;
+export type PipelineChange = Pick<Pipeline, "id" | "name" | "status" | "enabled" | "run_request" | "config_version">;
 
 /** What changed since a point, each thing in its latest state. */
 export interface Changes {

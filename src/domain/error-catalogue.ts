@@ -64,7 +64,7 @@ export const ERROR_CATALOGUE = {
     "The same request is still under way",
     "Send it again after the seconds in Retry-After.",
   ),
-  TOO_MANY_STREAMS: entry(503, "never", "Too many event streams are open", "Close a stream, or try again later."),
+  TOO_MANY_STREAMS: entry(429, "never", "Too many event streams are open", "Close a stream, or try again later."),
   HEADERS_TOO_LARGE: entry(431, "never", "The headers are too large", "Send a shorter URL and fewer headers."),
   REQUEST_TIMEOUT: entry(408, "never", "The request did not arrive in time", "Send the whole request at once."),
 

@@ -129,7 +129,6 @@ export type NewPipeline = z.infer<typeof newPipelineSchema>;
 
 /** A change that is only tried out: any of the fields. */
 export const pipelineTrialSchema = z.strictObject(fields).partial();
-export type PipelineTrial = z.infer<typeof pipelineTrialSchema>;
 
 /** A change: any of the fields, at least one. */
 export const pipelinePatchSchema = z

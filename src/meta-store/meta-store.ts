@@ -359,7 +359,7 @@ export interface BatchCommit {
   describeRun(facts: RunFacts): Promise<void>;
 }
 
-export interface RunFacts {
+interface RunFacts {
   readonly dataPath: string;
   readonly strategy: string;
   /** Null where nobody can tell. */

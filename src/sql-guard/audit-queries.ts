@@ -93,3 +93,20 @@ export const OTHER_OBJECTS = `${REACHED}${RULES}
    WHERE d.refclassid NOT IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_constraint'::regclass)
      AND NOT (coalesce(o.schema, '') = 'pg_catalog' AND d.refobjid < ${FIRST_OWN_OID})
    ORDER BY 1, 3`;
+
+/**
+ * Casts by a function that somebody wrote, of types that the tables or the query have. $2 and $3 are the schemas and the
+ * names of these. A cast between two types belongs to the younger one: everybody has integers.
+ */
+export const OWN_CASTS = `${REACHED}
+  , types AS (
+    SELECT a.atttypid AS oid FROM reached JOIN pg_attribute a ON a.attrelid = reached.relid AND a.attnum > 0
+    UNION
+    SELECT t.oid FROM unnest($2::text[], $3::text[]) AS named (schema, name)
+      JOIN pg_namespace n ON n.nspname = named.schema JOIN pg_type t ON t.typnamespace = n.oid AND t.typname = named.name
+  )
+  SELECT DISTINCT t.oid::regtype::text AS type, p.oid::regproc::text AS function
+    FROM types t JOIN pg_cast c ON t.oid = greatest(c.castsource, c.casttarget)
+    JOIN pg_proc p ON p.oid = c.castfunc AND p.oid >= ${FIRST_OWN_OID}
+    JOIN pg_language l ON l.oid = p.prolang AND l.lanname NOT IN ('c', 'internal')
+   ORDER BY 1, 2`;

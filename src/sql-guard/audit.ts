@@ -1,7 +1,7 @@
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
-import { FUNCTIONS_BY_NAME, FUNCTIONS_CALLED, OTHER_OBJECTS, RELATIONS_REACHED } from "./audit-queries.ts";
-import { type FunctionFacts, refusedByFacts, refusedByName } from "./functions.ts";
+import { FUNCTIONS_BY_NAME, FUNCTIONS_CALLED, OTHER_OBJECTS, OWN_CASTS, RELATIONS_REACHED } from "./audit-queries.ts";
+import { type FunctionFacts, OF_OWN_MAKING, refusedByFacts, refusedByName } from "./functions.ts";
 import type { GuardRules } from "./guard.ts";
 import { type Mentions, mentionsIn } from "./mentions.ts";
 import { byteOffset, type Finding, placeOf, shown, shownPlace } from "./refusal.ts";
@@ -96,7 +96,7 @@ async function auditView(
  */
 async function auditMentions(
   session: SqlSession,
-  { relations, functions, fields }: Mentions,
+  { relations, types, functions, fields }: Mentions,
   rules: GuardRules,
 ): Promise<readonly Finding[]> {
   const { rows } = await session.query(
@@ -111,6 +111,7 @@ async function auditMentions(
     ...(await functionFindings(session, starts)),
     ...(await objectFindings(session, starts, rules)),
     ...(await namedFunctionFindings(session, functions, fields)),
+    ...(await castFindings(session, starts, types)),
   ];
 }
 
@@ -160,6 +161,22 @@ async function namedFunctionFindings(
     const why = refusedByName(name) ?? (isRefused ? reasons.find((reason) => reason !== undefined) : undefined);
     return why === undefined ? [] : [{ what: `the function ${shown(name)} ${why}` }];
   });
+}
+
+/** A cast may happen anywhere without being written, so a type that has one of somebody's making is not used at all. */
+async function castFindings(
+  session: SqlSession,
+  starts: readonly unknown[],
+  types: Mentions["types"],
+): Promise<readonly Finding[]> {
+  const { rows } = await session.query(OWN_CASTS, [
+    starts,
+    types.map(({ schema }) => schema),
+    types.map(({ name }) => name),
+  ]);
+  return (rows as Row[]).map(({ type, function: name }) => ({
+    what: `the function ${name}, which casts values of type ${type}, ${OF_OWN_MAKING}`,
+  }));
 }
 
 /** Operators, types, collations and the like that did not come with PostgreSQL. */

@@ -1,8 +1,14 @@
 import { type Fields, isObject, namesIn, textOf } from "./tree.ts";
 
+interface QualifiedName {
+  readonly schema: string;
+  readonly name: string;
+}
+
 /** The names that a query uses, wherever they stand. */
 export interface Mentions {
-  readonly relations: readonly { readonly schema: string; readonly name: string }[];
+  readonly relations: readonly QualifiedName[];
+  readonly types: readonly QualifiedName[];
   readonly functions: readonly string[];
   /** Columns, and functions that are written like columns. */
   readonly fields: readonly string[];
@@ -15,6 +21,9 @@ export function mentionsIn(tree: Fields): Mentions {
     relations: ofKind("RangeVar")
       .filter(({ schemaname }) => schemaname !== undefined)
       .map(({ schemaname, relname }) => ({ schema: textOf(schemaname), name: textOf(relname) })),
+    types: [...ofKind("TypeName"), ...ofKind("typeName")]
+      .map(({ names }) => namesIn(names))
+      .flatMap(([schema, name]) => (schema === undefined || name === undefined ? [] : [{ schema, name }])),
     functions: ofKind("FuncCall").map(({ funcname }) => namesIn(funcname).at(-1) ?? ""),
     fields: [
       ...ofKind("ColumnRef").flatMap(({ fields }) => namesIn(fields).slice(1)),

@@ -118,6 +118,13 @@ describe("what is refused", () => {
     );
   });
 
+  it("R3.6 a table that the reader may not read is a problem of the caller, too", async () => {
+    await bench.query("CREATE SCHEMA ugc; CREATE TABLE ugc.secret (id int)");
+    const answer = await preview("SELECT id FROM ugc.secret");
+    expectProblem({ ...answer, text: "" }, "SOURCE_QUERY_FAILED");
+    expect(answer.body.detail).toMatch(/permission denied/);
+  });
+
   it("R3.6 an unknown connection, and a body that is not one", async () => {
     expectProblem(await preview("SELECT 1 AS id", { source_connection: "nowhere" }), "SOURCE_CONNECTION_UNKNOWN");
     expectProblem(await preview("SELECT 1 AS id", { target_table: "analytics.x" }), "INVALID_REQUEST");

@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
+import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ERROR_CATALOGUE } from "../../src/domain/error-catalogue.ts";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
+import { WITH_TASKS } from "../support/pipelines.ts";
 import { openTryOut, type TryOut } from "../support/try-out.ts";
 
 interface Problem {
@@ -16,7 +18,7 @@ interface Problem {
 
 let bench: TryOut;
 beforeAll(async () => {
-  bench = await openTryOut({ SOURCE_AWAY_URL: "postgres://nobody:secret@127.0.0.1:1/none" });
+  bench = await openTryOut({ SOURCE_AWAY_URL: "postgres://nobody:secret@127.0.0.1:1/none", ...WITH_TASKS });
   await bench.startRunner();
 });
 afterAll(() => bench.close());
@@ -167,6 +169,14 @@ describe("every problem at once", () => {
     );
     expect(told(answer)).toEqual(["error QUERY_REFUSED /source_query", "error TARGET_MISSING /target_table"]);
     expect(answer).toMatchObject({ columns: null, reading: null, target: { exists: false, missing_columns: null } });
+  });
+
+  it("R3.4 every finding of the guard is told, each with its place", async () => {
+    const answer = await validate(
+      film({ source_query: `SELECT random() AS id,\n pg_backend_pid() AS x FROM etl.etl_runs` }),
+    );
+    const places = answer.problems.map(({ code, line }: Problem) => `${code} ${line}`).sort();
+    expect(places).toEqual(["QUERY_REFUSED 1", "QUERY_REFUSED 2", "QUERY_REFUSED 2"]);
   });
 
   it("R3.4 goes on with the query when the target is refused", async () => {
@@ -341,6 +351,24 @@ describe("the cursor", () => {
 });
 
 describe("code tasks", () => {
+  it("R3.4 a task that no living runner has is told at its place; without a runner it is left open", async () => {
+    const tasks = [
+      { order_index: 1, task_type: "SQL", body: `SELECT id, title FROM ${table}` },
+      { order_index: 2, task_type: "PYTHON", body: "normalise_title" },
+      { order_index: 3, task_type: "TYPESCRIPT", body: "normalise_title" },
+    ];
+    expect(told(await validate(film({ tasks })))).toEqual(["error TASK_UNKNOWN /tasks/1/body"]);
+    const lonely = await openTryOut();
+    try {
+      await lonely.query("CREATE TABLE content.film (id bigint PRIMARY KEY)");
+      const [reader, ...rest] = tasks;
+      const plan = film({ tasks: [{ ...reader, body: "SELECT id FROM content.film" }, ...rest] });
+      expect((await lonely.post("/pipelines/validate", plan)).body.problems).toEqual([]);
+    } finally {
+      await lonely.close();
+    }
+  });
+
   it("R3.4 the rows travel through the process, and the target's columns are not guessed", async () => {
     const tasks = [
       { order_index: 1, task_type: "SQL", body: `SELECT id, title FROM ${table}` },
@@ -376,6 +404,15 @@ describe("a stored pipeline", () => {
     const changed = await bench.store.updatePipeline(pipeline.id, change, "test");
     expect(told(await ask(`/pipelines/${pipeline.id}/validate`))).toEqual(["error STATE_OF_OTHER_CONFIG "]);
     expect(await bench.run(changed)).toMatchObject({ status: "FAILED", error_code: "STATE_OF_OTHER_CONFIG" });
+  });
+
+  it("R3.4 a position that is no value of the cursor is told, and fails the run", async () => {
+    await bench.query(`CREATE INDEX ON ${table} (modified, id)`);
+    const cursor = { mode: "incremental", incremental_key: "modified", incremental_id_key: "id" };
+    const pipeline = await bench.create(film(cursor));
+    await bench.store.setState(pipeline.id, { value: "yesterday noon", id: null });
+    expect(told(await ask(`/pipelines/${pipeline.id}/validate`))).toEqual(["error STATE_UNUSABLE "]);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "STATE_UNUSABLE" });
   });
 
   it("R3.6 an unknown one is 404, and a field that does not exist is 422", async () => {
@@ -451,6 +488,19 @@ describe("limits", () => {
     expect(told(answer)).toEqual(["warning CHECK_TIMED_OUT /source_query", "warning CHECK_TIMED_OUT /target_key"]);
     expect(answer.columns).toEqual([{ name: "id", type: "text" }]);
     expect(answer).toMatchObject({ valid: true, reading: { data_path: null, strategy: null } });
+  });
+
+  it("R3.4 a table that somebody locks is not waited for", async () => {
+    const owner = new pg.Client({ connectionString: bench.database.url });
+    await owner.connect();
+    try {
+      await owner.query(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
+      const answer = await validate(film());
+      expect(told(answer)).toEqual(["error CHECK_TIMED_OUT /source_query"]);
+      expect(answer.target).toMatchObject({ exists: false });
+    } finally {
+      await owner.end();
+    }
   });
 
   it("R3.4 nothing is changed, whatever is asked", async () => {

@@ -90,7 +90,7 @@ describe("a run that cannot succeed", () => {
       "a second statement",
       { source_query: "SELECT 1 AS id; DROP TABLE content.film" },
       "QUERY_REFUSED",
-      /column 16: a query is one statement/,
+      /column 17: a query is one statement/,
     ],
     [
       "a schema that is not allowed",

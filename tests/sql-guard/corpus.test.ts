@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { VitrinaError } from "../../src/domain/error-catalogue.ts";
 import { auditQuery, checkQuery } from "../../src/sql-guard/guard.ts";
 import { BENIGN } from "./benign.ts";
 import { type GuardedDatabase, openGuardedDatabase, RULES } from "./fixture.ts";
@@ -47,10 +48,13 @@ describe("R8.2 hostile queries", () => {
   it.each(REFUSED_BY_TEXT)("are refused before a database is asked: $name", async ({ sql }) => {
     const refused = checkQuery(sql, RULES);
     await expect(refused).rejects.toMatchObject({ code: "QUERY_REFUSED", message: /^The query is refused\. .*\.$/s });
-    const { problems } = (await refused.catch((error: unknown) => error)) as { problems: object[] };
+    const { problems } = (await refused.catch((error: unknown) => error)) as VitrinaError;
     expect(problems.length).toBeGreaterThan(0);
     for (const problem of problems) {
-      expect(problem).toEqual({ pointer: "", message: expect.stringMatching(/^(Line \d+, column \d+: |[A-Z]).+\.$/s) });
+      expect(problem).toMatchObject({
+        pointer: "",
+        message: expect.stringMatching(/^(Line \d+, column \d+: |[A-Z]).+\.$/s),
+      });
     }
   });
 

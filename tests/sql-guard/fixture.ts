@@ -18,8 +18,9 @@ const SCHEMA = `
   CREATE DOMAIN content.score AS numeric(4, 2) CHECK (VALUE BETWEEN 0 AND 10);
   CREATE TABLE content.film_work (
     id uuid PRIMARY KEY, title text NOT NULL, description text, creation_date date, rating numeric(4, 2),
-    type text NOT NULL DEFAULT 'movie', mood content.mood, hue content.hue, best content.score, tags text[], meta jsonb,
+    type text NOT NULL DEFAULT 'movie', mood content.mood, best content.score, tags text[], meta jsonb,
     modified timestamptz NOT NULL DEFAULT now(), has_subtitles boolean, "end" text);
+  CREATE TABLE content.paint (hue content.hue);
   CREATE TABLE content.genre (id uuid PRIMARY KEY, name text NOT NULL, parent_id uuid);
   CREATE TABLE content.genre_film_work (film_work_id uuid, genre_id uuid, PRIMARY KEY (film_work_id, genre_id));
   CREATE TABLE ugc.ratings (film_id uuid, user_id uuid, rating numeric, updated_at timestamptz);
@@ -69,10 +70,19 @@ const SCHEMA = `
     AS 'SELECT length(max(password_hash)) FROM auth.users';
   CREATE CAST (content.hue AS integer) WITH FUNCTION content.hue_secret (content.hue) AS IMPLICIT;
   CREATE AGGREGATE content.secret_sum (integer) (SFUNC = int4_sum, STYPE = bigint);
+`;
 
+const GRANTS = `
   GRANT USAGE ON SCHEMA content, ugc TO vitrina_reader;
   GRANT SELECT ON ALL TABLES IN SCHEMA content, ugc TO vitrina_reader;
 `;
+
+/** Into a server of its own, without the roles of Vitrina. */
+export async function loadFixture(url: string): Promise<void> {
+  const client = await connectForData({ url, applicationName: "vitrina test" });
+  await client.query(SCHEMA);
+  await client.end();
+}
 
 export interface GuardedDatabase {
   readonly database: TestDatabase;
@@ -87,6 +97,7 @@ export interface GuardedDatabase {
 export async function openGuardedDatabase(): Promise<GuardedDatabase> {
   const database = await createTestDatabase(inject("postgresUrl"));
   await database.query(SCHEMA);
+  await database.query(GRANTS);
   const client = await connectForData({
     url: database.urls.reader,
     applicationName: "vitrina test",

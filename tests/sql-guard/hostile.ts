@@ -275,7 +275,8 @@ export const REFUSED_BY_AUDIT: readonly CorpusQuery[] = [
   { name: "a child in another schema", sql: "SELECT name FROM content.person" },
   { name: "a view with an own operator", sql: "SELECT secret FROM content.by_operator" },
   { name: "a view with an own function", sql: "SELECT secret FROM content.by_function" },
-  { name: "a cast with an own function", sql: "SELECT hue + 1 AS n FROM content.film_work" },
+  { name: "a cast with an own function", sql: "SELECT hue + 1 AS n FROM content.paint" },
+  { name: "a cast of a constant with an own function", sql: "SELECT 'light'::content.hue + 1 AS n" },
   { name: "a field that is a function", sql: "SELECT r.pg_sleep FROM abs(0::float8) AS r" },
   {
     name: "a field that is a function, in brackets",

@@ -26,9 +26,7 @@ export async function requireUsableCursor(
 ): Promise<void> {
   const [ofColumns] = cursorColumnProblems(columns, rules);
   if (ofColumns !== undefined) throw ofColumns;
-  const { key, idKey, start = NO_WATERMARK } = rules;
-  await requireFittingValue(client, columns, key, start.value);
-  await requireFittingValue(client, columns, idKey, start.id);
+  await requireFittingStart(client, columns, rules);
   const [ofRows] = await cursorRowProblems(client, query, rules);
   if (ofRows !== undefined) throw ofRows;
 }
@@ -63,6 +61,16 @@ export async function cursorRowProblems(
 
 /** The class of a text that is no value of a type; anything else is trouble of another kind. */
 const NOT_A_VALUE = /^22/;
+
+/** A position may have been set by hand, or belong to a column that has changed its type. */
+export async function requireFittingStart(
+  client: Client,
+  columns: readonly Column[],
+  { key, idKey, start = NO_WATERMARK }: CursorRules,
+): Promise<void> {
+  await requireFittingValue(client, columns, key, start.value);
+  await requireFittingValue(client, columns, idKey, start.id);
+}
 
 async function requireFittingValue(
   client: Client,

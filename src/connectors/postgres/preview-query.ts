@@ -1,4 +1,3 @@
-import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Column, Row } from "../../domain/row.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { quoteIdentifier } from "../../postgres/identifiers.ts";
@@ -28,7 +27,7 @@ export async function previewQuery(
     const columns = await describeQuery(client, request.query);
     return await firstRows(client, columns, request, deadline);
   } catch (error) {
-    throw previewError(error, request.timeoutMs);
+    throw sourceError(error);
   } finally {
     signal.removeEventListener("abort", hangUp);
     await client.end();
@@ -83,22 +82,4 @@ function cutText(text: string, maxCharacters: number): string {
 async function allowUntil(client: Client, deadline: number): Promise<void> {
   const leftMs = Math.max(1, Math.ceil(deadline - performance.now()));
   await client.query(`SET LOCAL statement_timeout = ${leftMs}`);
-}
-
-function previewError(error: unknown, timeoutMs: number): VitrinaError {
-  const failure = sourceError(error);
-  switch (failure.code) {
-    case "DATABASE_BUSY":
-      return new VitrinaError("QUERY_TOO_SLOW", `The query gave no rows within ${timeoutMs / 1000} s.`, {
-        cause: error,
-      });
-    // What the reader may not read is the query's fault, not Vitrina's.
-    case "PERMISSION_DENIED":
-      return new VitrinaError("SOURCE_QUERY_FAILED", failure.message, {
-        cause: error,
-        hint: "Grant the reader what the detail names, or leave it out of the query.",
-      });
-    default:
-      return failure;
-  }
 }

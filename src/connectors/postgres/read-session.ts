@@ -52,10 +52,13 @@ export interface QuestionSession {
   close(): Promise<void>;
 }
 
-export function questionSession(config: PostgresSourceConfig): QuestionSession {
+export function questionSession(
+  config: PostgresSourceConfig,
+  settings?: Readonly<Record<string, string>>,
+): QuestionSession {
   let connected: Promise<Client> | undefined;
   const withClient = async <T>(use: (client: Client) => Promise<T>): Promise<T> => {
-    connected ??= connectToSource(config);
+    connected ??= connectToSource(config, settings);
     try {
       return await use(await connected);
     } catch (error) {

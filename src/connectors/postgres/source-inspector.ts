@@ -2,12 +2,12 @@ import type { Client } from "../../postgres/connection.ts";
 import { databaseId } from "../../postgres/database-id.ts";
 import { quoteIdentifier } from "../../postgres/identifiers.ts";
 import type { SourceInspector } from "../inspector.ts";
-import { cursorColumnProblems, cursorRowProblems } from "./change-cursor.ts";
+import { cursorColumnProblems, cursorRowProblems, requireFittingStart } from "./change-cursor.ts";
 import { columnNameProblems, describeColumns } from "./describe-query.ts";
 import { adviseIndex } from "./index-advice.ts";
 import { previewQuery } from "./preview-query.ts";
 import { asSubquery } from "./query-text.ts";
-import { connectToSource, extended, questionSession, sourceError } from "./read-session.ts";
+import { extended, questionSession } from "./read-session.ts";
 import { canSeek, estimateRows } from "./seek-cost.ts";
 
 interface SourceInspectorConfig {
@@ -18,19 +18,13 @@ interface SourceInspectorConfig {
 
 /** Answers with the very functions that a run decides by, only with less time for each. */
 export function openSourceInspector(config: SourceInspectorConfig): SourceInspector {
-  const { timeoutMs } = config;
-  const session = questionSession({ ...config, readTimeoutMs: timeoutMs });
+  // Whoever waits for the owner of a table to finish changing it waits no longer than for anything else.
+  const session = questionSession(
+    { ...config, readTimeoutMs: config.timeoutMs },
+    { lock_timeout: `${config.timeoutMs}ms` },
+  );
   return {
-    async audit(check) {
-      const client = await connectToSource(config, { statement_timeout: `${timeoutMs}ms` });
-      try {
-        await check(client);
-      } catch (error) {
-        throw sourceError(error);
-      } finally {
-        await client.end();
-      }
-    },
+    audit: (check) => session.lend(check),
     describe: (query) =>
       session.ask(async (client) => {
         const columns = await describeColumns(client, query);
@@ -41,6 +35,7 @@ export function openSourceInspector(config: SourceInspectorConfig): SourceInspec
       }),
     cursorColumnProblems,
     cursorRowProblems: (query, rules) => session.ask((client) => cursorRowProblems(client, query, rules)),
+    requireFittingStart: (columns, rules) => session.ask((client) => requireFittingStart(client, columns, rules)),
     repeatsKey: (query, key) => session.ask((client) => repeatsKey(client, query, key)),
     adviseIndex: (query, orderBy) => session.ask((client) => adviseIndex(client, query, orderBy)),
     estimateRows: (request) => session.ask((client) => estimateRows(client, request)),

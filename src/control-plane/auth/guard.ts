@@ -1,5 +1,4 @@
-import type { FastifyReply, FastifyRequest } from "fastify";
-import { mayActAs } from "../../domain/access.ts";
+import type { FastifyReply } from "fastify";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { handleUnknownPath } from "../error-handler.ts";
 import type { Api, ApiParts } from "../server.ts";
@@ -8,7 +7,8 @@ import { BadLogin } from "./bad-login.ts";
 import { answerCors } from "./cors.ts";
 import { createLogIn } from "./log-in.ts";
 import { createRateLimits } from "./rate-limits.ts";
-import { type Access, requireAccessOfEveryRoute } from "./route-access.ts";
+import { requireRole } from "./require-role.ts";
+import { requireAccessOfEveryRoute } from "./route-access.ts";
 
 /** Everything that a request must pass before its body is looked at. Install it before any route. */
 export async function installGuard(api: Api, parts: ApiParts): Promise<void> {
@@ -45,14 +45,4 @@ function asChallenge(error: unknown, reply: FastifyReply): unknown {
     reply.header("www-authenticate", `Bearer realm="vitrina"${reason}`);
   }
   return error;
-}
-
-function requireRole({ caller }: FastifyRequest, needed: Exclude<Access, "anyone"> | undefined): void {
-  // A route without access cannot be registered; if one slipped through, nobody may use it.
-  if (needed === undefined) throw new VitrinaError("ROLE_TOO_LOW", "Nobody may do this.");
-  if (caller?.role !== undefined && mayActAs(caller.role, needed)) return;
-  const held = caller?.role === undefined ? "your token names no role that is known here" : `you are ${caller.role}`;
-  throw new VitrinaError("ROLE_TOO_LOW", `This needs the role ${needed}; ${held}.`, {
-    extra: { role_needed: needed, role_held: caller?.role ?? null },
-  });
 }

@@ -8,7 +8,7 @@ const WINDOW_MS = 60_000;
 /** Several callers may share an address, behind a proxy or on one machine. */
 const CALLERS_PER_ADDRESS = 5;
 
-export type Limit = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
+type Limit = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
 export interface RateLimits {
   /** Before anything is known of the caller. */

@@ -2,7 +2,7 @@ import type { Role } from "../../domain/access.ts";
 import { ACCESS } from "../access-table.ts";
 import type { Api } from "../server.ts";
 
-export type Access = Role | "anyone";
+type Access = Role | "anyone";
 
 declare module "fastify" {
   interface FastifyContextConfig {

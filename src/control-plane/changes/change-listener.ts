@@ -5,6 +5,9 @@ import type { MetaStore } from "../../meta-store/meta-store.ts";
 export interface Listening {
   /** Resolves at the next change since the last call, at once if there was one, or when the time is over. */
   next(atMostMs: number): Promise<void>;
+  /** As if there had been a change. */
+  wake(): void;
+  /** Also wakes. */
   stop(): void;
 }
 
@@ -65,6 +68,7 @@ export class ChangeListener {
         }
         missed = false;
       },
+      wake: listener.hear,
       stop: () => {
         this.#listeners.delete(listener);
         listener.hear();

@@ -48,7 +48,7 @@ export class EventFeed {
     stream.output.once("close", () => {
       clearTimeout(expiry);
       this.#streams.delete(stream);
-      if (this.#streams.size === 0) this.#listening?.stop();
+      if (this.#streams.size === 0) this.#listening?.wake();
     });
     try {
       await this.#takeTurn(() => this.#catchUp(stream, lastEventId));

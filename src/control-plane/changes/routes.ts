@@ -18,7 +18,7 @@ const watchEvents = {
       description: "Events until one side hangs up.",
       content: { "text/event-stream": { schema: z.string() } },
     },
-    ...problems(404, 422, 503),
+    ...problems(404, 422, 429),
   },
 };
 

@@ -36,7 +36,7 @@ export async function checkConfiguration(
   const touchesQuery = "source_query" in change || "tasks" in change;
   const found = [
     ...configurationProblems(config, targets, change).map(({ pointer, message }) => ({ pointer, message })),
-    ...(touchesQuery ? await queryProblems(config, guard) : []),
+    ...(touchesQuery ? await queryProblems(config, targets, guard) : []),
   ];
   if (found.length > 0) throw invalidRequest("body", found);
 }
@@ -56,19 +56,20 @@ function planProblems(config: PipelineConfig, targets: TargetAllowList): readonl
 }
 
 /** The reader's query, as far as its text tells. What it reaches in the source is found out when it runs. */
-async function queryProblems({ source_query, tasks }: PipelineConfig, guard: GuardRules): Promise<readonly Problem[]> {
-  const [first] = tasks.map((task, position) => ({ ...task, position })).sort((a, b) => a.order_index - b.order_index);
-  if (first !== undefined && first.task_type !== "SQL") return [];
-  const query = first === undefined ? source_query : first.body;
-  if (query.trim() === "") return [];
-  const pointer = first === undefined ? "/source_query" : `/tasks/${first.position}/body`;
+async function queryProblems(
+  config: PipelineConfig,
+  targets: TargetAllowList,
+  guard: GuardRules,
+): Promise<readonly Problem[]> {
+  const { reader } = inspectTaskPlan(config, targets);
+  if (reader === undefined) return [];
   try {
-    await checkQuery(query, guard);
+    await checkQuery(reader.query, guard);
     return [];
   } catch (error) {
     if (!(error instanceof VitrinaError)) throw error;
     const problems = error.problems.length > 0 ? error.problems : [{ message: error.message }];
-    return problems.map((problem) => ({ ...problem, pointer }));
+    return problems.map((problem) => ({ ...problem, pointer: reader.pointer }));
   }
 }
 

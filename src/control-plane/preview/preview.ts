@@ -24,8 +24,32 @@ export async function previewRows(
   if (source === undefined) {
     throw new VitrinaError("SOURCE_CONNECTION_UNKNOWN", `There is no source connection "${connection}".`);
   }
-  await source.audit((session) => auditQuery(session, query, guard));
   const limits = { timeoutMs: previewTimeoutMs, maxCellCharacters: MAX_CELL_CHARACTERS, maxBytes: MAX_BYTES };
-  const { columns, rows, cut, complete } = await source.preview({ query, limit, ...limits }, signal);
-  return { columns: [...columns], rows: rows.map((row) => [...row]), cut: [...cut], complete };
+  try {
+    await source.audit((session) => auditQuery(session, query, guard));
+    const { columns, rows, cut, complete } = await source.preview({ query, limit, ...limits }, signal);
+    return { columns: [...columns], rows: rows.map((row) => [...row]), cut: [...cut], complete };
+  } catch (error) {
+    throw asFaultOfQuery(error, previewTimeoutMs);
+  } finally {
+    await source.close();
+  }
+}
+
+/** What the source does not allow, or takes too long for, is here the query's fault, not Vitrina's. */
+function asFaultOfQuery(error: unknown, timeoutMs: number): unknown {
+  if (!(error instanceof VitrinaError)) return error;
+  switch (error.code) {
+    case "DATABASE_BUSY":
+      return new VitrinaError("QUERY_TOO_SLOW", `The query gave no rows within ${timeoutMs / 1000} s.`, {
+        cause: error,
+      });
+    case "PERMISSION_DENIED":
+      return new VitrinaError("SOURCE_QUERY_FAILED", error.message, {
+        cause: error,
+        hint: "Grant the reader what the detail names, or leave it out of the query.",
+      });
+    default:
+      return error;
+  }
 }

@@ -33,7 +33,7 @@ const readingSchema = z.object({
   index_advice: z.string().nullable().describe("An index that would help, as SQL or in words."),
 });
 
-export const validationSchema = z.object({
+const validationSchema = z.object({
   valid: z.boolean().describe("No problem is an error."),
   problems: z.array(findingSchema),
   columns: z.array(columnSchema).nullable().describe("Of the query; null when it cannot be described."),
@@ -56,7 +56,7 @@ export const operations = {
     tags,
     operationId: "validatePipeline",
     summary: "Validate a pipeline, or a change of it",
-    description: `${what} With a body, the fields in it are tried out in place of the stored ones.`,
+    description: `${what} With a body, the fields in it are tried out in place of the stored ones, which needs the role editor.`,
     params: idParams,
     body: pipelineTrialSchema.nullish(),
     response: { 200: theValidation, ...problems(400, 404, 413, 415, 422, 429) },

@@ -32,7 +32,7 @@ export async function checkReading(
   if (!isCursorUsable || isOpen || order.orderBy.some((name) => !hasColumn(query, name))) {
     return { reading: null, estimatedRows: null };
   }
-  const after = checkState(validator, target?.isResumable ?? false);
+  const after = await checkState(validator, source, query, target?.isResumable ?? false);
   const request: ReadRequest = { query: query.text, columns: query.columns, ...order, after };
   const place = { pointer: plan.reader?.pointer ?? "" };
   const estimated = await validator.findings.attempt({ ...place, question: "how many rows there are to read" }, () =>
@@ -102,17 +102,29 @@ async function checkCursor(
 }
 
 /** Where the next run starts. The state of another query must be reset or kept before, which a trial only announces. */
-function checkState({ config, stored, isTrial, findings }: Validator, isResumable: boolean): ScanPosition | null {
+async function checkState(
+  { config, stored, isTrial, findings }: Validator,
+  source: SourceInspector,
+  { columns }: CheckedQuery,
+  isResumable: boolean,
+): Promise<ScanPosition | null> {
   if (stored === undefined) return null;
+  const { state } = stored;
   const fingerprint = configFingerprint(config);
   try {
-    requireStateOf(config, stored.state, fingerprint);
-    return startPosition(config, stored.state, fingerprint, isResumable);
+    requireStateOf(config, state, fingerprint);
   } catch (error) {
     if (!(error instanceof VitrinaError)) throw error;
     findings.add(error, "", isTrial ? "warning" : "error");
     return null;
   }
+  const { mode, incremental_key: key, incremental_id_key: idKey, null_cursor: nulls } = config;
+  const start = await findings.attempt({ pointer: "", question: "whether the position fits" }, async () => {
+    const rules = { key: key ?? "", idKey, nulls, start: state.watermark };
+    if (mode === "incremental") await source.requireFittingStart(columns, rules);
+    return { position: startPosition(config, state, fingerprint, isResumable) };
+  });
+  return start?.position ?? null;
 }
 
 async function dataPathOf(

@@ -1,4 +1,5 @@
 import type { Pipeline } from "../../domain/pipeline.ts";
+import { requireRole } from "../auth/require-role.ts";
 import type { Limited } from "../concurrency-limit.ts";
 import type { Api, ApiParts } from "../server.ts";
 import { operations } from "./operations.ts";
@@ -6,7 +7,10 @@ import { validate } from "./validate.ts";
 
 export function validateRoutes(api: Api, parts: ApiParts, limited: Limited): void {
   const { store } = parts;
-  api.post("/pipelines/:id/validate", { schema: operations.validatePipeline }, async ({ params, body: trial }) => {
+  api.post("/pipelines/:id/validate", { schema: operations.validatePipeline }, async (request) => {
+    const { params, body: trial } = request;
+    // What a query of one's own would find tells about the data, so trying one out is the right of those who may save it.
+    if (trial != null && Object.keys(trial).length > 0) requireRole(request, "editor");
     const pipeline = await store.getPipeline(params.id);
     const state = await store.getState(pipeline.id);
     const config = { ...pipeline, ...trial } as Pipeline;

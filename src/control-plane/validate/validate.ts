@@ -2,6 +2,7 @@ import type { SourceInspector } from "../../connectors/inspector.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { PipelineConfig, PipelineId } from "../../domain/pipeline.ts";
 import type { Column } from "../../domain/row.ts";
+import type { RegisteredTask } from "../../domain/runner.ts";
 import { type InspectedTaskPlan, inspectTaskPlan } from "../../domain/task-plan.ts";
 import type { PipelineState } from "../../meta-store/meta-store.ts";
 import { auditQuery, checkQuery } from "../../sql-guard/guard.ts";
@@ -39,7 +40,7 @@ export async function validate(parts: ValidateParts, question: ValidateQuestion)
   const plan = inspectTaskPlan(config, parts.targets);
   const validator: Validator = { ...question, parts, plan, findings };
   for (const problem of configurationProblems(config, parts.targets)) findings.addProblem(problem);
-  for (const problem of taskProblems(plan, await parts.store.listTasks())) findings.addProblem(problem);
+  for (const problem of taskProblems(plan, await registeredTasks(parts))) findings.addProblem(problem);
 
   const source = openSource(validator);
   try {
@@ -65,6 +66,11 @@ export async function validate(parts: ValidateParts, question: ValidateQuestion)
   } finally {
     await source?.close();
   }
+}
+
+async function registeredTasks({ store }: ValidateParts): Promise<readonly RegisteredTask[] | undefined> {
+  const [runners, tasks] = await Promise.all([store.listRunners(), store.listTasks()]);
+  return runners.some(({ alive }) => alive) ? tasks : undefined;
 }
 
 function openSource({ config, parts, findings }: Validator): SourceInspector | undefined {

@@ -93,18 +93,18 @@ const EVENTS_OF_OUTCOME: Record<RunOutcome["kind"], readonly PipelineEvent[]> = 
   failed: ["fail"],
 };
 
+/** Of the status that the row has when it is locked: a pause may be committed while this statement waits for it. */
+const STATUS_AFTER = "($5::text[])[array_position($4::text[], p.status)]";
+
 export async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): Promise<PipelineStatus> {
   return inTransaction(pool, async (client) => {
     const transitions = EVENTS_OF_OUTCOME[outcome.kind].map(transitionsOf);
-    // First the lock: a pause that is being requested this moment must be seen by the statement that reads the status.
-    await client.query(LOCK_LEASE, [claim.pipeline.id, claim.runnerId, claim.epoch]);
     const released = await client.query(
       `UPDATE etl.etl_pipelines p
-          SET status = t.to_status, lease_owner = NULL, lease_expires_at = NULL,
-              run_requested_at = CASE WHEN t.to_status = 'RUN_REQUESTED' THEN clock_timestamp() END,
-              run_trigger = CASE WHEN t.to_status = 'RUN_REQUESTED' THEN 'recovery' END
-         FROM unnest($4::text[], $5::text[]) AS t (from_status, to_status)
-        WHERE p.id = $1 AND p.lease_owner = $2 AND p.lease_epoch = $3 AND p.status = t.from_status
+          SET status = ${STATUS_AFTER}, lease_owner = NULL, lease_expires_at = NULL,
+              run_requested_at = CASE WHEN ${STATUS_AFTER} = 'RUN_REQUESTED' THEN clock_timestamp() END,
+              run_trigger = CASE WHEN ${STATUS_AFTER} = 'RUN_REQUESTED' THEN 'recovery' END
+        WHERE p.id = $1 AND p.lease_owner = $2 AND p.lease_epoch = $3 AND p.status = ANY ($4)
         RETURNING p.status`,
       [
         claim.pipeline.id,

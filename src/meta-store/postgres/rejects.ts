@@ -24,15 +24,21 @@ export async function listRejects(pool: Pool, id: PipelineId, page: RejectsPage)
   return { items, next: rows.length > limit && last !== undefined ? String(last.id) : null };
 }
 
-/** In one transaction: a run that starts at once finds the marks, and what may not run is not marked. */
+/**
+ * In one transaction: a run that starts at once finds the marks, and what may not run is not marked. The pipeline is
+ * locked before its rejects, as in the commit of a batch, so the two never wait for each other in a circle.
+ */
 export async function retryRejects(pool: Pool, id: PipelineId, ids: readonly number[] | undefined): Promise<number> {
   return inTransaction(pool, async (client) => {
+    const meant = "FROM etl.etl_rejects WHERE pipeline_id = $1 AND ($2::bigint[] IS NULL OR id = ANY ($2))";
+    const { rows } = await client.query(`SELECT EXISTS (SELECT ${meant}) AS found`, [id, ids ?? null]);
+    if (rows[0].found !== true) return 0;
+    await requestRun(client, id, "api");
     const { rowCount } = await client.query(
       `UPDATE etl.etl_rejects SET retry_requested_at = coalesce(retry_requested_at, clock_timestamp())
-        WHERE pipeline_id = $1 AND ($2::bigint[] IS NULL OR id = ANY ($2))`,
+        WHERE id IN (SELECT id ${meant})`,
       [id, ids ?? null],
     );
-    if (rowCount !== null && rowCount > 0) await requestRun(client, id, "api");
     return rowCount ?? 0;
   });
 }
