@@ -6,7 +6,8 @@ export interface Column {
 }
 
 const GAP = "  ";
-const LEAST_WIDTH = 5;
+/** Narrower columns say nothing; rather the last ones are left out. */
+const LEAST_WIDTH = 12;
 
 /** `terminalWidth` is undefined where nothing may be cut: in files and pipes. */
 export function formatTable(

@@ -1,4 +1,5 @@
 import { createInterface } from "node:readline/promises";
+import { EXIT } from "./failure.ts";
 import { printableLines } from "./text-width.ts";
 
 /** Data goes to standard output, everything that is said about it to standard error. */
@@ -34,8 +35,11 @@ export function openTerminal(canRedraw: boolean): Terminal {
 
 async function askOnTerminal(question: string): Promise<string> {
   const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  prompt.once("SIGINT", () => process.exit(EXIT.interrupted));
+  // Ctrl-D leaves the question without an answer.
+  const closed = new Promise<string>((resolve) => prompt.once("close", () => resolve("")));
   try {
-    return await prompt.question(question);
+    return await Promise.race([prompt.question(question), closed]);
   } finally {
     prompt.close();
   }

@@ -3,10 +3,8 @@ import { ROLES } from "../domain/access.ts";
 import { newKeySchema } from "../domain/api-key.ts";
 import type { AuditOrigin } from "../domain/audit.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
-import { embeddedDatabaseUrl } from "../embedded-postgres/database-url.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import { loadSettings } from "../settings/settings.ts";
-import { openStore } from "./database.ts";
 
 const PAGE = 200;
 
@@ -70,6 +68,10 @@ function changing<T>(action: string, work: (store: MetaStore) => Promise<T>): Pr
 }
 
 async function withStore<T>(work: (store: MetaStore) => Promise<T>): Promise<T> {
+  const [{ openStore }, { embeddedDatabaseUrl }] = await Promise.all([
+    import("./database.ts"),
+    import("../embedded-postgres/database-url.ts"),
+  ]);
   const settings = loadSettings();
   const adminUrl = settings.databaseUrl ?? (await embeddedDatabaseUrl(settings.dataDir));
   const store = openStore(settings.databaseUrls(adminUrl), "key", 1);

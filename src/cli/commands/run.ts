@@ -31,16 +31,16 @@ async function run(cli: Cli, names: readonly string[], { wait = false }: { wait?
       refused.push(error);
     }
   }
-  if (wait) return (await waitFor(cli, requested)) && refused.length === 0 ? EXIT.ok : EXIT.failed;
+  if (wait) return (await waitFor(cli, names, requested)) && refused.length === 0 ? EXIT.ok : EXIT.failed;
   cli.show(oneOrAll(names, requested), () => pipelineTable(requested));
   return refused.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
-async function waitFor(cli: Cli, pipelines: readonly Pipeline[]): Promise<boolean> {
+async function waitFor(cli: Cli, names: readonly string[], pipelines: readonly Pipeline[]): Promise<boolean> {
   const goesOn = "What was asked for goes on; vitrina status shows how far it is.";
   const ends = await interruptible(cli.terminal, goesOn, () => followAll(cli, pipelines));
   const runs = ends.map(({ last_run: run }) => run).filter((run) => run !== null);
-  cli.show(oneOrAll(pipelines, runs), () => runSummary(runs));
+  cli.show(oneOrAll(names, runs), () => runSummary(runs));
   for (const { name, last_run: run } of ends) {
     const problem = problemOf(name, run);
     if (problem !== undefined) cli.terminal.say(`vitrina: ${problem}`);
@@ -67,7 +67,7 @@ function problemOf(name: string, run: Run | null): string | undefined {
 }
 
 /** One name gives one document of the API, several give a list of them. */
-function oneOrAll(names: readonly unknown[], answers: readonly unknown[]): unknown {
+function oneOrAll(names: readonly string[], answers: readonly unknown[]): unknown {
   return names.length === 1 ? (answers[0] ?? null) : answers;
 }
 

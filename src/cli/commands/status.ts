@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { Answer } from "../api-client.ts";
 import { type Cli, type Table, withCli } from "../cli.ts";
 import { allPages } from "../pages.ts";
+import { poll } from "../poll.ts";
 import { age, count } from "../words.ts";
 
 type Status = Answer<"getPipelineStatus">;
@@ -27,7 +28,7 @@ async function status(cli: Cli, id: string | undefined): Promise<void> {
   const all: Status[] = [];
   for (let from = 0; from < items.length; from += QUESTIONS_AT_ONCE) {
     const some = items.slice(from, from + QUESTIONS_AT_ONCE);
-    all.push(...(await Promise.all(some.map((pipeline) => statusOf(cli, pipeline.id)))));
+    all.push(...(await Promise.all(some.map((pipeline) => patientStatusOf(cli, pipeline.id)))));
   }
   cli.show({ items: all }, () => statusTable(all));
   sayErrors(cli, all);
@@ -35,6 +36,11 @@ async function status(cli: Cli, id: string | undefined): Promise<void> {
 
 function statusOf(cli: Cli, id: string): Promise<Status> {
   return cli.api.request("getPipelineStatus", { params: { id } });
+}
+
+/** Many questions may be too many for a minute; the rest is asked later. */
+function patientStatusOf(cli: Cli, id: string): Promise<Status> {
+  return poll(cli.terminal.say, { look: () => statusOf(cli, id), isOver: () => true });
 }
 
 export function statusTable(all: readonly Status[]): Table {
