@@ -20,7 +20,7 @@ export interface CliResult {
   readonly stderr: string;
 }
 
-export interface CliProcess {
+interface CliProcess {
   /** What it said so far. */
   stdout(): string;
   stderr(): string;
