@@ -42,6 +42,13 @@ const RULES = `
       JOIN pg_rewrite r ON r.ev_class = c.oid AND r.ev_type = '1'
   )`;
 
+/**
+ * OFFSET 0 makes PostgreSQL look things up one by one. It expects thousands of matches of every pattern, and would read
+ * whole catalogues for the few that there are.
+ */
+const DEPENDENCIES =
+  "SELECT refclassid, refobjid FROM pg_depend WHERE classid = 'pg_rewrite'::regclass AND objid = rules.oid OFFSET 0";
+
 /** The fields of the stored tree that hold functions, and those that hold operators. */
 const FUNCTION_FIELDS =
   ":(?:funcid|aggfnoid|winfnoid|opfuncid|hashfuncid|negfuncid|startInRangeFunc|endInRangeFunc) (\\d+)";
@@ -64,13 +71,16 @@ export const FUNCTIONS_CALLED = `${REACHED}${RULES}
   , calls AS (
     SELECT ev_class, found[1]::oid AS oid FROM rules CROSS JOIN LATERAL regexp_matches(tree, '${FUNCTION_FIELDS}', 'g') AS found
     UNION
-    SELECT operators.ev_class, o.oprcode::oid FROM operators JOIN pg_operator o USING (oid)
+    SELECT operators.ev_class, o.oprcode::oid FROM operators
+     CROSS JOIN LATERAL (SELECT oprcode FROM pg_operator WHERE oid = operators.oid OFFSET 0) AS o
     UNION
     SELECT rules.ev_class, d.refobjid FROM rules
-      JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = rules.oid AND d.refclassid = 'pg_proc'::regclass
+     CROSS JOIN LATERAL (${DEPENDENCIES}) AS d
+     WHERE d.refclassid = 'pg_proc'::regclass
   )
   SELECT ${FACTS}, CASE WHEN c.relnamespace <> pg_my_temp_schema() THEN c.oid::regclass::text END AS via
-    FROM calls JOIN pg_proc p USING (oid) JOIN pg_namespace n ON n.oid = p.pronamespace
+    FROM calls CROSS JOIN LATERAL (SELECT * FROM pg_proc WHERE oid = calls.oid OFFSET 0) AS p
+    JOIN pg_namespace n ON n.oid = p.pronamespace
     JOIN pg_class c ON c.oid = calls.ev_class
    ORDER BY 1, 2`;
 
@@ -86,8 +96,7 @@ export const FUNCTIONS_BY_NAME = `
 /** Relations and functions are asked for by themselves; columns and constraints go with their tables. */
 export const OTHER_OBJECTS = `${REACHED}${RULES}
   SELECT DISTINCT o.type AS kind, o.schema, o.identity, (t.typtype = 'b' AND t.typelem = 0)::text AS base_type
-    FROM rules
-    JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = rules.oid
+    FROM rules CROSS JOIN LATERAL (${DEPENDENCIES}) AS d
    CROSS JOIN LATERAL pg_identify_object(d.refclassid, d.refobjid, 0) AS o
     LEFT JOIN pg_type t ON d.refclassid = 'pg_type'::regclass AND t.oid = d.refobjid
    WHERE d.refclassid NOT IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_constraint'::regclass)

@@ -30,7 +30,7 @@ export async function audit(session: SqlSession, query: string, rules: GuardRule
     // come last, instead of first as they do when they are not named.
     await session.query(
       `SELECT set_config('search_path', 'pg_catalog, pg_temp', true), set_config('standard_conforming_strings', 'on', true),
-              set_config('statement_timeout', $1, true)`,
+              set_config('statement_timeout', $1, true), set_config('jit', 'off', true)`,
       [String(TIMEOUT_MS)],
     );
     return canMakeViews

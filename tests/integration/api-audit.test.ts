@@ -47,8 +47,8 @@ describe("R8.5 the audit log", () => {
       await send("POST", "/pipelines/film/pause", keys.operator);
       if (claimed) await api.store.finishRun(claimed, { kind: "paused" });
     });
-    await send("POST", "/pipelines/film/state/reset", keys.admin);
-    await send("POST", "/pipelines/film/state/keep", keys.admin);
+    await send("POST", "/pipelines/film/state/reset?confirm=true", keys.admin);
+    await send("POST", "/pipelines/film/state/keep?confirm=true", keys.admin);
     await send("DELETE", "/pipelines/film", keys.editor);
     const { body: key } = await send("POST", "/keys", keys.admin, { name: "ci", role: "viewer" });
     await send("DELETE", `/keys/${key.id}`, keys.admin);

@@ -52,7 +52,7 @@ describe("asking for a reconcile", () => {
     const answer = await api.post("/api/v1/pipelines/film/reconcile");
     expect(answer).toMatchObject({
       status: 202,
-      body: { pipeline_id: id, status: "WAITING", requested_by: "api", report: null, rows_compared: 0 },
+      body: { pipeline_id: id, status: "WAITING", requested_by: "local", report: null, rows_compared: 0 },
     });
     const location = answer.headers.get("location") as string;
     expect(location).toBe(`/api/v1/pipelines/${id}/reconciles/${answer.body.id}`);

@@ -49,9 +49,9 @@ describe("versions", () => {
     expect(second.next).toBeNull();
     const listed = [...first.items, ...second.items].map(({ created_at, ...rest }) => rest);
     expect(listed).toEqual([
-      { version: 3, author: "api", changed_fields: ["description", "target_key"] },
-      { version: 2, author: "api", changed_fields: ["batch_size"] },
-      { version: 1, author: "api", changed_fields: [] },
+      { version: 3, author: "local", changed_fields: ["description", "target_key"] },
+      { version: 2, author: "local", changed_fields: ["batch_size"] },
+      { version: 1, author: "local", changed_fields: [] },
     ]);
     for (const after of ["0", "-1", "x", "1e3", "99999999999"]) {
       const refused = await api.get(`/pipelines/${id}/versions?after=${after}`);

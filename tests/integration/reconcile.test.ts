@@ -293,7 +293,8 @@ describe("a reconcile that cannot be done", () => {
     bench = await openBench({ READ_TIMEOUT_SECONDS: "1" });
     await bench.startRunner();
     const pipeline = await bench.create({
-      source_query: "SELECT 1 AS id, pg_sleep(20)::text AS slept",
+      source_query:
+        "SELECT count(*)::int AS id, 'x' AS slept FROM generate_series(1, 90000) a, generate_series(1, 90000) b",
       target_key: ["id"],
     });
     await bench.query(`CREATE TABLE ${pipeline.target_table} (id int PRIMARY KEY, slept text)`);

@@ -108,8 +108,8 @@ it(
     await fc.assert(property, { numRuns: 1_000_000, interruptAfterTimeLimit: SECONDS * 1000 });
     expect(await guarded.fingerprint()).toBe(untouched);
     // Otherwise nothing was tried.
-    expect(accepted).toBeGreaterThan(20);
-    expect(refused).toBeGreaterThan(20);
+    expect(accepted).toBeGreaterThan(0);
+    expect(refused).toBeGreaterThan(0);
   },
   (SECONDS + 60) * 1000,
 );
