@@ -150,7 +150,7 @@ describe("reconcile and rejects", () => {
     await bench.database.query("CREATE TABLE analytics.picky (id int PRIMARY KEY, title text CHECK (id <> 5))");
     await bench.database.query("GRANT ALL ON analytics.picky TO vitrina_writer");
     await bench.create("picky", { create_target: false });
-    expect((await bench.cli(["run", "picky", "--wait"])).stdout).toMatch(/^picky +SUCCESS .* 1 +\d+ +[\d.]+$/m);
+    expect((await bench.cli(["run", "picky", "--wait"])).stdout).toMatch(/^picky +SUCCESS .* 1 +[\d,]+ +[\d.]+$/m);
     const [row] = rowsOf(await bench.cli(["rejects", "picky"]));
     expect(row?.slice(1, 3)).toEqual(["OPEN", '{"id":"5"}']);
     expect((await bench.cli(["rejects", "picky", "--discard"])).code).toBe(64);
