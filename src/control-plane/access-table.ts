@@ -10,6 +10,7 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   deletePipeline: "editor",
   runPipeline: "operator",
   pausePipeline: "operator",
+  restorePreviousTarget: "operator",
   getPipelineStatus: "viewer",
   getPipelineState: "viewer",
   resetPipelineState: "admin",

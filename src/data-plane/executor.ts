@@ -1,4 +1,5 @@
 import type { Connectors } from "../connectors/index.ts";
+import type { ErrorCode } from "../domain/error-catalogue.ts";
 import type { TargetAllowList } from "../domain/target.ts";
 import type { BatchCommit, Claim, MetaStore } from "../meta-store/meta-store.ts";
 import { faultPoint } from "../observability/fault-points.ts";
@@ -7,6 +8,7 @@ import { databaseError } from "../postgres/errors.ts";
 import type { TaskHost } from "../tasks/task.ts";
 import { moveBatches } from "./execute-batch.ts";
 import { type Load, openLoad } from "./load.ts";
+import { restorePrevious } from "./restore.ts";
 
 export interface ExecutorParts {
   readonly connectors: Connectors;
@@ -33,7 +35,11 @@ export async function executePipeline(
 ): Promise<ExecutionEnd> {
   await faultPoint("claimed");
   const commit = parts.store.batchCommit(claim);
-  const load = await openLoad(parts, claim, commit, log);
+  if (claim.restoreId !== null) {
+    await restorePrevious(parts, claim, claim.restoreId, commit, control.lostSignal);
+    return "finished";
+  }
+  const load = await openLoad(parts, claim, commit, control.lostSignal, log);
   try {
     await commit.describeRun(load.dataPath, load.writer.strategy);
     log.info({ data_path: load.dataPath, strategy: load.writer.strategy, resumed: !load.startsAnew }, "load opened");
@@ -55,7 +61,7 @@ async function endLoad(load: Load, commit: BatchCommit): Promise<void> {
   const { writer, source, incremental, progress, checkpointer } = load;
   if (incremental === undefined) {
     await writer
-      .finish((transaction, { rows_deleted }) => checkpointer.endLoadIn(transaction, rows_deleted))
+      .finish((transaction, result) => checkpointer.endLoadIn(transaction, result))
       .catch((error: unknown) => giveUpLoad(load, error));
     await faultPoint("load_committed");
     await checkpointer.loadCommitted();
@@ -70,11 +76,13 @@ async function endLoad(load: Load, commit: BatchCommit): Promise<void> {
     safe: incremental.safePoint,
   });
   // First the copy beside the data: a position left there would later seem to be ahead of the watermark.
-  const { kept } = writer;
-  if (kept !== undefined) await writer.transaction(kept.forgetIn);
+  await writer.kept?.forget();
   await commit.moveWatermark(next, progress.fingerprint);
   await faultPoint("watermark_moved");
 }
+
+/** Continued later, the load may well succeed. */
+const BUSY: ReadonlySet<ErrorCode> = new Set(["DATABASE_BUSY", "SEARCH_BUSY"]);
 
 /**
  * The load was read to its end and refused as a whole, by the guard or by a unique key. Continued, it would be refused
@@ -82,9 +90,9 @@ async function endLoad(load: Load, commit: BatchCommit): Promise<void> {
  */
 async function giveUpLoad({ writer, checkpointer }: Load, error: unknown): Promise<never> {
   const { code, retry } = databaseError(error, "end the load");
-  if (retry !== "reconnect" && retry !== "fenced" && code !== "DATABASE_BUSY") {
+  if (retry !== "reconnect" && retry !== "fenced" && !BUSY.has(code)) {
     await writer
-      .begin((transaction) => checkpointer.endLoadIn(transaction, 0))
+      .giveUp((transaction) => checkpointer.endLoadIn(transaction, { rows_deleted: 0 }))
       .then(() => checkpointer.loadCommitted())
       .catch(() => undefined);
   }

@@ -10,7 +10,7 @@ import type { BatchCommit, Claim, PipelineState } from "../meta-store/meta-store
 import type { Log } from "../observability/log.ts";
 import { openChain } from "../tasks/open-chain.ts";
 import type { Transform } from "../tasks/task.ts";
-import { besideCheckpointer, type Checkpointer, sharedCheckpointer } from "./checkpointer.ts";
+import { besideCheckpointer, type Checkpointer, followingCheckpointer, sharedCheckpointer } from "./checkpointer.ts";
 import type { ExecutorParts } from "./executor.ts";
 
 /** Everything a run needs to move its batches, opened and checked before the first row is read. */
@@ -54,7 +54,13 @@ interface Progress {
   readonly fingerprint: string;
 }
 
-export async function openLoad(parts: ExecutorParts, claim: Claim, commit: BatchCommit, log: Log): Promise<Load> {
+export async function openLoad(
+  parts: ExecutorParts,
+  claim: Claim,
+  commit: BatchCommit,
+  lost: AbortSignal,
+  log: Log,
+): Promise<Load> {
   const { pipeline } = claim;
   const plan = parseTaskPlan(pipeline, parts.targets);
   const source = requireSource(parts, pipeline);
@@ -63,7 +69,7 @@ export async function openLoad(parts: ExecutorParts, claim: Claim, commit: Batch
     const columns = await source.describe(plan.readerQuery);
     const transform = await openChain(parts.tasks, plan.transforms, columns);
     opened.push(transform);
-    const writer = await openWriter(parts, plan, claim, transform.columns);
+    const { writer, together } = await openWriter(parts, plan, claim, transform.columns, commit, lost);
     opened.push(writer);
     const fingerprint = configFingerprint(pipeline);
     const state = await currentState(parts, claim, writer, commit);
@@ -81,7 +87,7 @@ export async function openLoad(parts: ExecutorParts, claim: Claim, commit: Batch
       startsAnew: pipeline.mode === "incremental" || after === null,
       incremental,
       progress: { position: after, batchNo: state.batchNo, rejected: 0, fingerprint },
-      checkpointer: writer.kept === undefined ? sharedCheckpointer(commit) : besideCheckpointer(writer.kept, commit),
+      checkpointer: chooseCheckpointer(writer, together, commit),
       close: () => closeAll(opened),
     };
   } catch (error) {
@@ -144,14 +150,15 @@ async function openIncremental(
 async function openWriter(
   { connectors, store }: ExecutorParts,
   { target, transforms }: TaskPlan,
-  { pipeline, epoch }: Claim,
+  { pipeline, runId, epoch, checkpoint }: Claim,
   columns: readonly Column[],
-): Promise<SinkWriter> {
+  commit: BatchCommit,
+  lost: AbortSignal,
+): Promise<{ writer: SinkWriter; together: boolean }> {
   const sink = connectors.sink(target.kind);
-  if (sink === undefined) throw new VitrinaError("NOT_SUPPORTED", `Targets of kind ${target.kind} cannot be written.`);
   const [here, there] = await Promise.all([store.databaseId(), sink.databaseId()]);
   const together = here !== null && here === there;
-  return sink.open({
+  const writer = await sink.open({
     target,
     columns,
     key: pipeline.target_key,
@@ -162,8 +169,18 @@ async function openWriter(
         ? { kind: "replace", loadId: pipeline.id, inKeyOrder: transforms.length === 0 }
         : { kind: "upsert" },
     guard: { allowEmpty: pipeline.allow_empty, maxDeletePercent: pipeline.max_delete_percent },
-    keepFor: together ? undefined : { pipelineId: pipeline.id, epoch },
+    options: pipeline.target_options,
+    claim: { pipelineId: pipeline.id, runId, epoch, batchNo: checkpoint.batchNo },
+    together,
+    lost,
+    requireLease: commit.fence,
   });
+  return { writer, together };
+}
+
+function chooseCheckpointer({ kept }: SinkWriter, together: boolean, commit: BatchCommit): Checkpointer {
+  if (together) return sharedCheckpointer(commit);
+  return kept === undefined ? followingCheckpointer(commit) : besideCheckpointer(kept, commit);
 }
 
 /** A full load reads in the order of the target's key; an incremental one in the order of its cursor. */
@@ -205,9 +222,9 @@ async function chooseDataPath(
   request: ReadRequest,
   { batch_size }: Pipeline,
 ): Promise<DataPath> {
-  if (transforms.length > 0 || target.kind !== "postgres") return "rows";
+  if (transforms.length > 0 || writer.takes === "rows") return "rows";
   if (writer.pull === undefined || request.inclusive) return "stream";
-  const [from, to] = await Promise.all([source.databaseId(), connectors.sink(target.kind)?.databaseId()]);
+  const [from, to] = await Promise.all([source.databaseId(), connectors.sink(target.kind).databaseId()]);
   if (from === null || from !== to) return "stream";
   return (await source.canSeek(request, batch_size)) ? "push-down" : "stream";
 }

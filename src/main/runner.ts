@@ -39,6 +39,7 @@ export async function startRunner(settings: Settings, urls: DatabaseUrls, log: L
         statementTimeoutMs: timing.statementTimeoutMs,
         idleTimeoutMs: timing.idleTimeoutMs,
       },
+      elasticsearch: settings.search,
     }),
   });
   const stop = async (): Promise<void> => {

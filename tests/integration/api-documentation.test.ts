@@ -48,6 +48,7 @@ describe("/openapi.json", () => {
       "patch /pipelines/{id}",
       "post /pipelines",
       "post /pipelines/{id}/pause",
+      "post /pipelines/{id}/restore-previous",
       "post /pipelines/{id}/run",
       "post /pipelines/{id}/state/keep",
       "post /pipelines/{id}/state/reset",

@@ -15,6 +15,7 @@ const RULES: readonly Rule[] = [
   { fields: ["source_query", "target_table", "tasks"], findProblems: planProblems },
   { fields: ["schedule_interval"], findProblems: scheduleProblems },
   { fields: ["mode", "incremental_key", "incremental_id_key"], findProblems: incrementalProblems },
+  { fields: ["target_options", "target_table", "tasks"], findProblems: optionProblems },
 ];
 
 /**
@@ -45,6 +46,13 @@ function incrementalProblems({ mode, incremental_key, incremental_id_key }: Pipe
     return [{ pointer: "/incremental_id_key", message: "It only makes sense beside an incremental_key." }];
   }
   return [];
+}
+
+function optionProblems(config: PipelineConfig, targets: TargetAllowList): readonly Problem[] {
+  if (Object.keys(config.target_options).length === 0) return [];
+  if (planProblems(config, targets).length > 0 || parseTaskPlan(config, targets).target.kind === "elasticsearch")
+    return [];
+  return [{ pointer: "/target_options", message: "Only an index has options: leave them out for a table." }];
 }
 
 function problemsOf(pointer: string, parse: () => unknown): readonly Problem[] {

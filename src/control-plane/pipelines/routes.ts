@@ -1,4 +1,6 @@
+import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { PipelineId } from "../../domain/pipeline.ts";
+import { parseTaskPlan } from "../../domain/task-plan.ts";
 import type { PipelineState } from "../../meta-store/meta-store.ts";
 import { actorOf } from "../actor.ts";
 import type { Api, ApiParts } from "../server.ts";
@@ -8,6 +10,7 @@ import { operations } from "./operations.ts";
 export function pipelineRoutes(api: Api, parts: ApiParts): void {
   configurationRoutes(api, parts);
   requestRoutes(api, parts);
+  restoreRoutes(api, parts);
   stateRoutes(api, parts);
   observationRoutes(api, parts);
 }
@@ -46,6 +49,19 @@ function requestRoutes(api: Api, { store }: ApiParts): void {
   api.post("/pipelines/:id/pause", { schema: operations.pausePipeline }, async ({ params }) => {
     const { id } = await store.getPipeline(params.id);
     return store.requestPause(id);
+  });
+}
+
+function restoreRoutes(api: Api, { store, targets }: ApiParts): void {
+  api.post("/pipelines/:id/restore-previous", { schema: operations.restorePreviousTarget }, async ({ params }) => {
+    const pipeline = await store.getPipeline(params.id);
+    const { target } = parseTaskPlan(pipeline, targets);
+    if (target.kind !== "elasticsearch" || pipeline.mode !== "full") {
+      throw new VitrinaError("NOT_SUPPORTED", "Only an index that is loaded in mode full keeps the one before.", {
+        hint: "Correct the source and run the pipeline again.",
+      });
+    }
+    return store.requestRestore(pipeline.id);
   });
 }
 

@@ -5,7 +5,7 @@ import { isHeld, type PipelineStatus } from "../../domain/pipeline-status.ts";
 import { isBalanced } from "../../domain/run.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { NO_WATERMARK } from "../../domain/watermark.ts";
-import type { Pool } from "../../postgres/connection.ts";
+import { inTransaction, type Pool } from "../../postgres/connection.ts";
 import type { BatchCommit, BatchProgress, Claim, LeaseView, PipelineState } from "../meta-store.ts";
 import { leaseLost } from "./claims.ts";
 import { getPipeline } from "./pipelines.ts";
@@ -143,7 +143,14 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
     recordIn,
     record: (progress) => recordIn(pool, progress),
     endLoadIn,
-    endLoad: (rowsDeleted) => endLoadIn(pool, rowsDeleted),
+    async endLoad(rowsDeleted, makeVisible) {
+      if (makeVisible === undefined) return endLoadIn(pool, rowsDeleted);
+      await inTransaction(pool, async (client) => {
+        await underLease(client, LEASE, []);
+        await makeVisible();
+        await endLoadIn(client, rowsDeleted);
+      });
+    },
 
     async catchUp({ batchNo, position, fingerprint, safePoint }) {
       await underLease(
@@ -160,6 +167,15 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
 
     async fenceIn(transaction) {
       await underLease(transaction, LEASE, []);
+    },
+    async fence() {
+      await underLease(pool, LEASE, []);
+    },
+    async underLease(change) {
+      await inTransaction(pool, async (client) => {
+        await underLease(client, LEASE, []);
+        await change();
+      });
     },
 
     async moveWatermark({ watermark, candidate }, fingerprint) {

@@ -11,6 +11,7 @@ import {
   getPipeline,
   listPipelines,
   requestPause,
+  requestRestore,
   requestRun,
   updatePipeline,
 } from "./pipelines.ts";
@@ -41,6 +42,7 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     deletePipeline: (id) => asking("delete the pipeline", deletePipeline(pool, id)),
     requestRun: (id, trigger) => asking("request the run", requestRun(pool, id, trigger)),
     requestPause: (id) => asking("request the pause", requestPause(pool, id)),
+    requestRestore: (id) => asking("request the restore", requestRestore(pool, id)),
     resetState: (id) => asking("reset the state", resetState(pool, id)),
     keepState: (id) => asking("keep the state", keepState(pool, id)),
     getState: (id) => asking("read the state", getState(pool, id)),
