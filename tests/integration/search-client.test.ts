@@ -81,7 +81,7 @@ it.each<[string, (request: IncomingMessage, response: Parameters<RequestListener
       response.writeHead(200, { "content-type": "application/json", "content-length": "100" }).end('{"ok":'),
   ],
   ["is no JSON", (_, response) => response.writeHead(200, { "content-type": "application/json" }).end('{"ok":')],
-  ["breaks off", (_, response) => void (response.write("{"), response.destroy())],
+  ["breaks off", (_, response) => void response.write("{", () => response.destroy())],
   ["never comes", () => undefined],
 ])("an answer that %s is none", async (_what, answer) => {
   const url = await serve(answer);
