@@ -19,6 +19,7 @@ export const FAULT_POINTS = [
   "batch_committed",
   "load_read",
   "load_applied",
+  "switch_ready",
   "alias_switched",
   "load_committed",
   "watermark_moved",

@@ -22,7 +22,14 @@ const IN_EVERY_LOAD = [
   "load_read:1",
 ];
 export const SEARCH_KILLS = {
-  full: [...IN_EVERY_LOAD, "load_applied:1", "alias_switched:1", "load_committed:1", "before_finish:1"],
+  full: [
+    ...IN_EVERY_LOAD,
+    "load_applied:1",
+    "switch_ready:1",
+    "alias_switched:1",
+    "load_committed:1",
+    "before_finish:1",
+  ],
   incremental: [...IN_EVERY_LOAD, "watermark_moved:1", "before_finish:1"],
 } as const;
 export type SearchMode = keyof typeof SEARCH_KILLS;

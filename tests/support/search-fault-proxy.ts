@@ -16,8 +16,8 @@ export type BulkFault = "some-429" | "block" | "429" | "503" | "silence" | "cut"
 
 export interface FaultProxy {
   readonly url: string;
-  /** One fault for each of the next bulk requests. */
-  next(...faults: BulkFault[]): void;
+  /** What happens to each of the next bulk requests. */
+  next(...faults: (BulkFault | "nothing")[]): void;
   /** The faults that happened. */
   readonly happened: BulkFault[];
   /** How many bytes each bulk request had. */
@@ -26,7 +26,7 @@ export interface FaultProxy {
 }
 
 export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
-  const waiting: BulkFault[] = [];
+  const waiting: (BulkFault | "nothing")[] = [];
   const happened: BulkFault[] = [];
   const sizes: number[] = [];
   const server = createServer((request, response) => {
@@ -40,7 +40,7 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
     const isBulk = request.url?.includes("/_bulk") === true;
     if (isBulk) sizes.push(body.length);
     const fault = isBulk ? waiting.shift() : undefined;
-    if (fault === undefined) return send(response, await forward(request, body));
+    if (fault === undefined || fault === "nothing") return send(response, await forward(request, body));
     happened.push(fault);
     await act(fault, request, body, response);
   }

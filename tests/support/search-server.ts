@@ -4,8 +4,8 @@ import { openSync, readFileSync } from "node:fs";
 import { chown, cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type Distribution, fetchDistribution, type SearchServerName } from "../../scripts/search-servers.mjs";
 import { freePort } from "../../src/embedded-postgres/free-port.ts";
-import { type Distribution, fetchDistribution, type SearchServerName } from "./search-distribution.ts";
 import { until } from "./until.ts";
 
 /** A server of the suite's own: one node, on loopback, in a temporary folder. */

@@ -1,5 +1,5 @@
 import type { TestProject } from "vitest/node";
-import { SEARCH_SERVERS, type SearchServerName } from "./search-distribution.ts";
+import { SEARCH_SERVERS, type SearchServerName } from "../../scripts/search-servers.mjs";
 import { startSearchServer } from "./search-server.ts";
 
 declare module "vitest" {

@@ -33,6 +33,7 @@ export async function restorePrevious(
   ];
   await underLease(async () => {
     const hurried = hurriedCluster(client, lost);
+    await faultPoint("switch_ready");
     const changed = await changeAliases(hurried, `bring back ${previous.index}`, actions);
     await faultPoint("alias_switched");
     if (changed || (await readFamily(hurried, name)).live?.aliases.includes(done)) return;

@@ -58,6 +58,7 @@ export function newIndexLoad(parts: LoadParts): Load {
   const makeVisible = async (): Promise<void> => {
     const hurried = hurriedCluster(client, lost);
     const actions = isLive() ? [removeAlias(index, ownAlias)] : switchActions();
+    await faultPoint("switch_ready");
     const changed = await changeAliases(hurried, `switch ${name} to ${index}`, actions);
     await faultPoint("alias_switched");
     if (changed) return;
