@@ -48,7 +48,7 @@ it.each(CASES)("R4.4 a full load bears %j: every document arrives, once, and the
 });
 
 it("R4.4 an incremental load bears all of them in turn", async () => {
-  const pipeline = await films("incremental", { batch_size: 100 });
+  const pipeline = await films("incremental", { batch_size: 50 });
   const faults = CASES.flatMap(([some]) => some);
   // With a good answer after each, so that the waits do not add up.
   proxy.next(...faults.flatMap((fault) => [fault, "nothing" as const]));
