@@ -35,6 +35,12 @@ const MUTATIONS = [
     tests: [ZOMBIE],
   },
   {
+    name: "reconcile: the target is looked at after the source",
+    file: "src/connectors/postgres/comparison.ts",
+    replace: [["ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT pg_current_snapshot()", "READ ONLY"]],
+    tests: ["tests/chaos/reconcile.test.ts"],
+  },
+  {
     name: "watermark: moves as far as was read, past transactions in flight",
     file: "src/connectors/postgres/change-cursor.ts",
     replace: [['return within === "t" ? reached', 'return within !== "no answer" ? reached']],

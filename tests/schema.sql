@@ -55,6 +55,23 @@ table etl.etl_pipelines
   schedule_error text
   target_options jsonb not null default '{}'::jsonb
   restore_id uuid
+table etl.etl_reconciles
+  id uuid not null default gen_random_uuid()
+  pipeline_id uuid not null
+  status text not null default 'WAITING'::text
+  requested_by text not null
+  requested_at timestamp with time zone not null default clock_timestamp()
+  started_at timestamp with time zone
+  finished_at timestamp with time zone
+  config_version integer
+  runner_id uuid
+  rows_compared bigint not null default 0
+  report jsonb
+  error_code text
+  error text
+  lease_epoch bigint not null default 0
+  lease_expires_at timestamp with time zone
+  losses integer not null default 0
 table etl.etl_rejects
   id bigint not null identity
   pipeline_id uuid not null
@@ -64,6 +81,7 @@ table etl.etl_rejects
   error_code text not null
   error text not null
   created_at timestamp with time zone not null default clock_timestamp()
+  retry_requested_at timestamp with time zone
 table etl.etl_runners
   id uuid not null
   hostname text not null
@@ -100,6 +118,7 @@ table etl.etl_runs
   read_ms bigint not null default 0
   transform_ms bigint not null default 0
   write_ms bigint not null default 0
+  resumed boolean
 table etl.etl_state
   pipeline_id uuid not null
   last_processed_value text
@@ -137,7 +156,7 @@ constraint etl.etl_pipelines etl_pipelines_max_rejects_check: CHECK ((max_reject
 constraint etl.etl_pipelines etl_pipelines_mode_check: CHECK ((mode = ANY (ARRAY['full'::text, 'incremental'::text])))
 constraint etl.etl_pipelines etl_pipelines_name_check: CHECK ((name ~ '^[A-Za-z][A-Za-z0-9_.-]{0,62}$'::text))
 constraint etl.etl_pipelines etl_pipelines_name_key: UNIQUE (name)
-constraint etl.etl_pipelines etl_pipelines_null_cursor_check: CHECK ((null_cursor = ANY (ARRAY['reject'::text, 'exclude'::text])))
+constraint etl.etl_pipelines etl_pipelines_null_cursor_check: CHECK ((null_cursor = ANY (ARRAY['reject'::text, 'exclude'::text, 'each_run'::text])))
 constraint etl.etl_pipelines etl_pipelines_pkey: PRIMARY KEY (id)
 constraint etl.etl_pipelines etl_pipelines_run_trigger_check: CHECK ((run_trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text])))
 constraint etl.etl_pipelines etl_pipelines_source_type_check: CHECK ((source_type = 'postgres'::text))
@@ -151,6 +170,18 @@ constraint etl.etl_pipelines incremental_has_a_key: CHECK (((mode <> 'incrementa
 constraint etl.etl_pipelines planned_means_scheduled: CHECK (((next_run_at IS NULL) OR (enabled AND (schedule_interval IS NOT NULL))))
 constraint etl.etl_pipelines planned_or_refused: CHECK (((next_run_at IS NULL) OR (schedule_error IS NULL)))
 constraint etl.etl_pipelines waiting_has_a_trigger: CHECK (((status <> 'RUN_REQUESTED'::text) OR ((run_requested_at IS NOT NULL) AND (run_trigger IS NOT NULL))))
+constraint etl.etl_reconciles etl_reconciles_error_check: CHECK ((length(error) <= 4000))
+constraint etl.etl_reconciles etl_reconciles_lease_epoch_check: CHECK ((lease_epoch >= 0))
+constraint etl.etl_reconciles etl_reconciles_losses_check: CHECK ((losses >= 0))
+constraint etl.etl_reconciles etl_reconciles_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
+constraint etl.etl_reconciles etl_reconciles_pkey: PRIMARY KEY (id)
+constraint etl.etl_reconciles etl_reconciles_rows_compared_check: CHECK ((rows_compared >= 0))
+constraint etl.etl_reconciles etl_reconciles_status_check: CHECK ((status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text, 'MATCH'::text, 'DIFFERENT'::text, 'INCONCLUSIVE'::text, 'FAILED'::text])))
+constraint etl.etl_reconciles failed_says_why: CHECK (((status <> 'FAILED'::text) OR ((error IS NOT NULL) AND (error_code IS NOT NULL))))
+constraint etl.etl_reconciles finished_when_ended: CHECK (((status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text])) = (finished_at IS NULL)))
+constraint etl.etl_reconciles inconclusive_says_why: CHECK (((status <> 'INCONCLUSIVE'::text) OR (report IS NOT NULL) OR (error IS NOT NULL)))
+constraint etl.etl_reconciles judged_by_a_report: CHECK (((status <> ALL (ARRAY['MATCH'::text, 'DIFFERENT'::text])) OR (report IS NOT NULL)))
+constraint etl.etl_reconciles running_means_leased: CHECK ((((status = 'RUNNING'::text) = (lease_expires_at IS NOT NULL)) AND ((status <> 'RUNNING'::text) OR (runner_id IS NOT NULL))))
 constraint etl.etl_rejects etl_rejects_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
 constraint etl.etl_rejects etl_rejects_pkey: PRIMARY KEY (id)
 constraint etl.etl_rejects etl_rejects_run_id_fkey: FOREIGN KEY (run_id) REFERENCES etl.etl_runs(id) ON DELETE CASCADE
@@ -180,13 +211,18 @@ constraint etl.schema_migrations schema_migrations_pkey: PRIMARY KEY (version)
 CREATE INDEX etl_pipelines_leased ON etl.etl_pipelines USING btree (lease_expires_at) WHERE (status = ANY (ARRAY['RUNNING'::text, 'PAUSE_REQUESTED'::text]))
 CREATE INDEX etl_pipelines_scheduled ON etl.etl_pipelines USING btree (next_run_at NULLS FIRST, id) WHERE (enabled AND (schedule_interval IS NOT NULL) AND (schedule_error IS NULL))
 CREATE INDEX etl_pipelines_waiting ON etl.etl_pipelines USING btree (run_requested_at, id) WHERE (enabled AND (status = 'RUN_REQUESTED'::text))
+CREATE INDEX etl_reconciles_newest ON etl.etl_reconciles USING btree (pipeline_id, requested_at DESC, id DESC)
+CREATE INDEX etl_reconciles_open ON etl.etl_reconciles USING btree (requested_at, id) WHERE (status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text]))
 CREATE INDEX etl_rejects_newest ON etl.etl_rejects USING btree (pipeline_id, id DESC)
+CREATE INDEX etl_rejects_to_retry ON etl.etl_rejects USING btree (pipeline_id, id) WHERE (retry_requested_at IS NOT NULL)
 CREATE INDEX etl_runs_newest ON etl.etl_runs USING btree (pipeline_id, started_at DESC, id DESC)
 CREATE UNIQUE INDEX etl_pipeline_tasks_pipeline_id_order_index_key ON etl.etl_pipeline_tasks USING btree (pipeline_id, order_index)
 CREATE UNIQUE INDEX etl_pipeline_tasks_pkey ON etl.etl_pipeline_tasks USING btree (id)
 CREATE UNIQUE INDEX etl_pipeline_versions_pkey ON etl.etl_pipeline_versions USING btree (pipeline_id, version)
 CREATE UNIQUE INDEX etl_pipelines_name_key ON etl.etl_pipelines USING btree (name)
 CREATE UNIQUE INDEX etl_pipelines_pkey ON etl.etl_pipelines USING btree (id)
+CREATE UNIQUE INDEX etl_reconciles_one_at_a_time ON etl.etl_reconciles USING btree (pipeline_id) WHERE (status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text]))
+CREATE UNIQUE INDEX etl_reconciles_pkey ON etl.etl_reconciles USING btree (id)
 CREATE UNIQUE INDEX etl_rejects_pkey ON etl.etl_rejects USING btree (id)
 CREATE UNIQUE INDEX etl_runners_pkey ON etl.etl_runners USING btree (id)
 CREATE UNIQUE INDEX etl_runs_one_at_a_time ON etl.etl_runs USING btree (pipeline_id) WHERE (status = 'RUNNING'::text)
@@ -196,6 +232,7 @@ CREATE UNIQUE INDEX schema_migrations_pkey ON etl.schema_migrations USING btree 
 
 CREATE TRIGGER complete_run_request BEFORE INSERT OR UPDATE OF status ON etl.etl_pipelines FOR EACH ROW WHEN ((new.status = 'RUN_REQUESTED'::text)) EXECUTE FUNCTION etl.complete_run_request()
 CREATE TRIGGER forget_plan BEFORE UPDATE OF schedule_interval, enabled ON etl.etl_pipelines FOR EACH ROW WHEN (((old.schedule_interval IS DISTINCT FROM new.schedule_interval) OR (old.enabled IS DISTINCT FROM new.enabled))) EXECUTE FUNCTION etl.forget_plan()
+CREATE TRIGGER notify_runners AFTER INSERT OR UPDATE OF status ON etl.etl_reconciles FOR EACH ROW WHEN ((new.status = 'WAITING'::text)) EXECUTE FUNCTION etl.notify_runners()
 CREATE TRIGGER notify_runners AFTER INSERT OR UPDATE OF status, enabled ON etl.etl_pipelines FOR EACH ROW WHEN ((new.enabled AND (new.status = ANY (ARRAY['RUN_REQUESTED'::text, 'PAUSE_REQUESTED'::text])))) EXECUTE FUNCTION etl.notify_runners()
 CREATE TRIGGER notify_runners_of_schedule AFTER INSERT OR UPDATE OF schedule_interval, enabled ON etl.etl_pipelines FOR EACH ROW WHEN ((new.enabled AND (new.schedule_interval IS NOT NULL) AND (new.next_run_at IS NULL) AND (new.schedule_error IS NULL))) EXECUTE FUNCTION etl.notify_runners()
 
@@ -238,10 +275,12 @@ $function$
 grant DELETE on etl.etl_pipeline_tasks to vitrina_meta
 grant DELETE on etl.etl_pipelines to vitrina_meta
 grant DELETE on etl.etl_rejects to vitrina_meta
+grant DELETE on etl.etl_rejects to vitrina_writer
 grant DELETE on etl.etl_state to vitrina_meta
 grant INSERT on etl.etl_pipeline_tasks to vitrina_meta
 grant INSERT on etl.etl_pipeline_versions to vitrina_meta
 grant INSERT on etl.etl_pipelines to vitrina_meta
+grant INSERT on etl.etl_reconciles to vitrina_meta
 grant INSERT on etl.etl_rejects to vitrina_meta
 grant INSERT on etl.etl_rejects to vitrina_writer
 grant INSERT on etl.etl_runners to vitrina_meta
@@ -250,6 +289,7 @@ grant INSERT on etl.etl_state to vitrina_meta
 grant SELECT on etl.etl_pipeline_tasks to vitrina_meta
 grant SELECT on etl.etl_pipeline_versions to vitrina_meta
 grant SELECT on etl.etl_pipelines to vitrina_meta
+grant SELECT on etl.etl_reconciles to vitrina_meta
 grant SELECT on etl.etl_rejects to vitrina_meta
 grant SELECT on etl.etl_runners to vitrina_meta
 grant SELECT on etl.etl_runs to vitrina_meta
@@ -259,6 +299,7 @@ grant SELECT on etl.etl_state to vitrina_writer
 grant SELECT on etl.schema_migrations to vitrina_meta
 grant UPDATE on etl.etl_pipeline_tasks to vitrina_meta
 grant UPDATE on etl.etl_pipelines to vitrina_meta
+grant UPDATE on etl.etl_reconciles to vitrina_meta
 grant UPDATE on etl.etl_rejects to vitrina_meta
 grant UPDATE on etl.etl_runners to vitrina_meta
 grant UPDATE on etl.etl_runs to vitrina_meta
@@ -266,5 +307,6 @@ grant UPDATE on etl.etl_state to vitrina_meta
 grant UPDATE on etl.etl_state to vitrina_writer
 
 grant SELECT (batch_size, config_version, enabled, id, lease_epoch, lease_expires_at, lease_owner, status) on etl.etl_pipelines to vitrina_writer
+grant SELECT (id, pipeline_id) on etl.etl_rejects to vitrina_writer
 grant UPDATE (batches, bytes, read_ms, rows_added, rows_deduplicated, rows_deleted, rows_dropped, rows_read, rows_rejected, rows_unchanged, rows_written, transform_ms, write_ms) on etl.etl_runs to vitrina_writer
 grant UPDATE (lease_expires_at) on etl.etl_pipelines to vitrina_writer

@@ -1,5 +1,6 @@
 import type { ScanPosition } from "../domain/checkpoint.ts";
 import type { TargetOptions } from "../domain/pipeline.ts";
+import type { Differences, SourceSide, TargetSide } from "../domain/reconcile.ts";
 import type { Column, Row } from "../domain/row.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
 import type { Target } from "../domain/target.ts";
@@ -21,6 +22,8 @@ import type { ReadRequest } from "./source.ts";
  */
 export interface Sink {
   open(request: SinkRequest): Promise<SinkWriter>;
+  /** For reconcile: compares rows with what the target holds at this moment. Changes nothing. */
+  openComparison(request: ComparisonRequest): Promise<Comparison>;
   /** Tells whether source and target are the same database; null where it cannot be told. */
   databaseId(): Promise<string | null>;
   /** Only where the target as it was before the last full load is kept: brings it back. */
@@ -169,4 +172,46 @@ export interface PulledRows {
   readonly count: number;
   /** The ordering columns of the last row. */
   readonly position: ScanPosition;
+}
+
+export interface ComparisonRequest {
+  readonly target: Target;
+  /** Of the rows that will be added. */
+  readonly columns: readonly Column[];
+  /** Empty: the target's own key. */
+  readonly key: readonly string[];
+  /** A column whose least and greatest value are wanted, too. */
+  readonly incrementalKey: string | null;
+  readonly options: TargetOptions;
+  /**
+   * False: a row that the target's types refuse ends the comparison with an error of class `row`. True: such rows are
+   * set aside one by one, which costs the target more.
+   */
+  readonly setRefusedAside: boolean;
+}
+
+/**
+ * Rows of the source against the target.
+ *
+ * Contract. The target is compared as it stood when the comparison was opened (a snapshot; a search index has its
+ * point in time for that): the source is read afterwards, and that order is what keeps rows that change meanwhile
+ * from being taken for differences. Rows come in any order; of several with one key the last counts. A row is
+ * different exactly when a load would write it: what a load takes for unchanged is equal here, too, so each sink
+ * compares in its own form (stored values of a table, documents of an index), and names the columns that it compares.
+ * Every difference is counted, and the first of each kind are listed. Memory does not grow with the rows, but for a
+ * few bytes for each where there is no other way to find what is extra.
+ */
+export interface Comparison {
+  readonly key: readonly string[];
+  readonly columns: readonly string[];
+  /** `pending`: the next run reads these rows, so a difference in them is counted apart. */
+  add(batch: RowBatch, standing: "settled" | "pending"): Promise<void>;
+  /** After the last row; lists up to `limit` keys of each kind. */
+  finish(limit: number): Promise<ComparisonResult>;
+  close(): Promise<void>;
+}
+
+export interface ComparisonResult extends Differences {
+  readonly source: SourceSide;
+  readonly target: TargetSide;
 }

@@ -34,10 +34,21 @@ export interface ReadRequest {
   readonly orderBy: readonly string[];
   /** A shorter position than `orderBy` stands before every row that begins with it. */
   readonly after: ScanPosition | null;
+  /** Only rows that a read `after` this position would not give. */
+  readonly until?: ScanPosition | null;
+  /** Only rows with one of these keys. */
+  readonly only?: KeyChoice | undefined;
   /** True: the row at the position is read again. Needed where a position does not name a single row. */
   readonly inclusive: boolean;
-  /** Rows without a value in the first ordering column: met at the end, or left out. */
-  readonly nulls: "last" | "excluded";
+  /** Rows without a value in the first ordering column: met at the end, left out, or the only ones. */
+  readonly nulls: "last" | "excluded" | "only";
+}
+
+export interface KeyChoice {
+  readonly columns: readonly string[];
+  readonly keys: readonly (readonly string[])[];
+  /** True: compare texts, because a key may not be a value of the column's type. An index cannot help then. */
+  readonly byText: boolean;
 }
 
 export interface SourceReader {

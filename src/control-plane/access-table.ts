@@ -20,6 +20,16 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   listRuns: "viewer",
   getRun: "viewer",
 
+  // Rejected rows
+  listRejects: "operator",
+  retryRejects: "operator",
+  discardRejects: "operator",
+
+  // Reconcile
+  requestReconcile: "operator",
+  listReconciles: "viewer",
+  getReconcile: "viewer",
+
   // Health
   getHealth: "anyone",
   getLiveness: "anyone",

@@ -3,11 +3,12 @@ import swaggerUi from "@fastify/swagger-ui";
 import { jsonSchemaTransform, jsonSchemaTransformObject } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { pipelineSchema } from "../domain/pipeline.ts";
+import { reconcileSchema } from "../domain/reconcile.ts";
 import { runSchema } from "../domain/run.ts";
 import { problemSchema } from "./problem.ts";
 import type { Api } from "./server.ts";
 
-const COMPONENTS = { Pipeline: pipelineSchema, Run: runSchema, Problem: problemSchema };
+const COMPONENTS = { Pipeline: pipelineSchema, Run: runSchema, Reconcile: reconcileSchema, Problem: problemSchema };
 for (const [id, schema] of Object.entries(COMPONENTS)) {
   z.globalRegistry.add(schema, { ...z.globalRegistry.get(schema), id });
 }
@@ -29,6 +30,8 @@ export async function registerDocumentation(api: Api, version: string): Promise<
       tags: [
         { name: "pipelines", description: "Configure pipelines, run and pause them." },
         { name: "runs", description: "What runs did." },
+        { name: "rejects", description: "Rows that a target refused." },
+        { name: "reconcile", description: "Compare source and target." },
         { name: "health", description: "For probes." },
       ],
     },

@@ -11,6 +11,8 @@ import { healthRoutes } from "./health/routes.ts";
 import { hideFromDocumentation, registerDocumentation } from "./openapi.ts";
 import { withOtherMethodsRefused } from "./other-methods.ts";
 import { pipelineRoutes } from "./pipelines/routes.ts";
+import { reconcileRoutes } from "./reconcile/routes.ts";
+import { rejectRoutes } from "./rejects/routes.ts";
 import { runRoutes } from "./runs/routes.ts";
 import { validatorCompiler } from "./validation.ts";
 
@@ -66,6 +68,8 @@ async function registerRoutes(api: Api, parts: ApiParts): Promise<void> {
         if (!documented) hideFromDocumentation(scope);
         pipelineRoutes(scope, parts);
         runRoutes(scope, parts);
+        reconcileRoutes(scope, parts);
+        rejectRoutes(scope, parts);
         healthRoutes(scope, parts);
         scope.get("/openapi.json", { schema: { hide: true } }, () => api.swagger());
       },

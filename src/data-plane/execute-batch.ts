@@ -4,7 +4,7 @@ import type { SourceReader } from "../connectors/source.ts";
 import type { ScanPosition } from "../domain/checkpoint.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Row } from "../domain/row.ts";
-import type { BatchEffort, LeaseView, Reject } from "../meta-store/meta-store.ts";
+import type { BatchEffort, LeaseView, RefusedRow } from "../meta-store/meta-store.ts";
 import { faultPoint } from "../observability/fault-points.ts";
 import type { Log } from "../observability/log.ts";
 import type { ExecutionEnd, RunControl } from "./executor.ts";
@@ -170,7 +170,11 @@ async function writeBatch(
   return { lease, rows: batch.count, effort: effort() };
 }
 
-async function transformed({ transform, dataPath }: Load, batch: RowBatch, lost: AbortSignal): Promise<RowBatch> {
+export async function transformed(
+  { transform, dataPath }: Load,
+  batch: RowBatch,
+  lost: AbortSignal,
+): Promise<RowBatch> {
   if (dataPath !== "rows") return batch;
   const rows = await transform.apply(batch.rows(), lost);
   await faultPoint("batch_transformed");
@@ -189,7 +193,7 @@ function positionOf({ read, columns }: Load, last: Row | undefined): ScanPositio
   return read.orderBy.map((name) => last[columns.findIndex((column) => column.name === name)] ?? "");
 }
 
-function advance({ progress }: Load, position: ScanPosition | null, rejected: number): void {
+export function advance({ progress }: Load, position: ScanPosition | null, rejected: number): void {
   progress.position = position;
   progress.batchNo += 1;
   progress.rejected += rejected;
@@ -200,16 +204,18 @@ interface BatchFacts {
   readonly transformed: number;
   readonly position: ScanPosition | null;
   readonly effort: BatchEffort;
+  /** Earlier rejects that this batch settles. Refused again, they replace themselves. */
+  readonly settledRejects?: readonly number[];
 }
 
-async function record(
+export async function record(
   load: Load,
   transaction: OpenTransaction,
   { rejects, ...counts }: BatchResult,
-  { read, transformed, position, effort }: BatchFacts,
+  { read, transformed, position, effort, settledRejects = [] }: BatchFacts,
 ): Promise<void> {
   const { pipeline, progress } = load;
-  if (progress.rejected + rejects.length > pipeline.max_rejects) {
+  if (progress.rejected + rejects.length - settledRejects.length > pipeline.max_rejects) {
     throw new VitrinaError(
       "TOO_MANY_REJECTS",
       `The target refused more than ${pipeline.max_rejects} rows; the last because: ${rejects.at(-1)?.error}`,
@@ -222,6 +228,7 @@ async function record(
     safePoint: load.incremental?.safePoint ?? null,
     effort,
     rejects: rejects.map((reject) => describeReject(load, reject)),
+    settledRejects,
     counters: {
       ...counts,
       rows_read: read,
@@ -232,7 +239,7 @@ async function record(
   });
 }
 
-function describeReject({ transform, writer }: Load, { row, code, error }: BatchResult["rejects"][number]): Reject {
+function describeReject({ transform, writer }: Load, { row, code, error }: BatchResult["rejects"][number]): RefusedRow {
   const values = Object.fromEntries(transform.columns.map(({ name }, index) => [name, row[index] ?? null]));
   const key = Object.fromEntries(writer.key.map((name) => [name, values[name] ?? null]));
   return { key, row: values, code, error };

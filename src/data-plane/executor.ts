@@ -9,12 +9,17 @@ import type { TaskHost } from "../tasks/task.ts";
 import { moveBatches } from "./execute-batch.ts";
 import { type Load, openLoad } from "./load.ts";
 import { restorePrevious } from "./restore.ts";
+import { retryRejects } from "./retry-rejects.ts";
+import { readRowsWithoutCursor } from "./rows-without-cursor.ts";
 
 export interface ExecutorParts {
   readonly connectors: Connectors;
   readonly tasks: TaskHost;
   readonly targets: TargetAllowList;
-  readonly store: Pick<MetaStore, "getState" | "batchCommit" | "databaseId">;
+  readonly store: Pick<
+    MetaStore,
+    "getState" | "batchCommit" | "databaseId" | "rejectsToRetry" | "rejectsWithout" | "giveUpRetry"
+  >;
 }
 
 export interface RunControl {
@@ -41,10 +46,12 @@ export async function executePipeline(
   }
   const load = await openLoad(parts, claim, commit, control.lostSignal, log);
   try {
-    await commit.describeRun(load.dataPath, load.writer.strategy);
+    await commit.describeRun(load.dataPath, load.writer.strategy, !load.startsAnew);
     log.info({ data_path: load.dataPath, strategy: load.writer.strategy, resumed: !load.startsAnew }, "load opened");
     if (load.startsAnew) await load.writer.begin(load.checkpointer.fenceIn);
     await faultPoint("prepared");
+    await retryRejects(parts.store, load, control, log);
+    await readRowsWithoutCursor(parts.store, load, control, log);
     const stop = await moveBatches(load, control, log);
     if (stop !== undefined) return stop;
     await faultPoint("load_read");

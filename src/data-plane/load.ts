@@ -12,6 +12,7 @@ import { openChain } from "../tasks/open-chain.ts";
 import type { Transform } from "../tasks/task.ts";
 import { besideCheckpointer, type Checkpointer, followingCheckpointer, sharedCheckpointer } from "./checkpointer.ts";
 import type { ExecutorParts } from "./executor.ts";
+import { openSource } from "./open-source.ts";
 
 /** Everything a run needs to move its batches, opened and checked before the first row is read. */
 export interface Load {
@@ -20,6 +21,8 @@ export interface Load {
   readonly writer: SinkWriter;
   /** The code tasks as one; its columns are the target's. */
   readonly transform: Transform;
+  /** False: rows reach the target as the query gave them. */
+  readonly hasTasks: boolean;
   /** Of the query. */
   readonly columns: readonly Column[];
   readonly dataPath: DataPath;
@@ -63,10 +66,9 @@ export async function openLoad(
 ): Promise<Load> {
   const { pipeline } = claim;
   const plan = parseTaskPlan(pipeline, parts.targets);
-  const source = requireSource(parts, pipeline);
+  const { source, columns } = await openSource(parts, pipeline, plan);
   const opened: { close(): Promise<void> }[] = [source];
   try {
-    const columns = await source.describe(plan.readerQuery);
     const transform = await openChain(parts.tasks, plan.transforms, columns);
     opened.push(transform);
     const { writer, together } = await openWriter(parts, plan, claim, transform.columns, commit, lost);
@@ -81,6 +83,7 @@ export async function openLoad(
       source,
       writer,
       transform,
+      hasTasks: plan.transforms.length > 0,
       columns,
       dataPath: await chooseDataPath(parts, source, writer, plan, { ...read, after }, pipeline),
       read,
@@ -96,7 +99,7 @@ export async function openLoad(
   }
 }
 
-async function closeAll(opened: readonly { close(): Promise<void> }[]): Promise<void> {
+export async function closeAll(opened: readonly { close(): Promise<void> }[]): Promise<void> {
   await Promise.allSettled(opened.map((part) => part.close()));
 }
 
@@ -111,12 +114,6 @@ async function currentState(
   if (kept === undefined || kept.found.batchNo <= state.batchNo) return state;
   await commit.catchUp(kept.found);
   return store.getState(pipeline.id);
-}
-
-function requireSource({ connectors }: ExecutorParts, { source_connection }: Pipeline): Source {
-  const source = connectors.source(source_connection);
-  if (source !== undefined) return source;
-  throw new VitrinaError("SOURCE_CONNECTION_UNKNOWN", `There is no source connection "${source_connection}".`);
 }
 
 async function openIncremental(
@@ -184,7 +181,7 @@ function chooseCheckpointer({ kept }: SinkWriter, together: boolean, commit: Bat
 }
 
 /** A full load reads in the order of the target's key; an incremental one in the order of its cursor. */
-function readRequest(
+export function readRequest(
   plan: TaskPlan,
   columns: readonly Column[],
   { mode, incremental_key, incremental_id_key }: Pipeline,

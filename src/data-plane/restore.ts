@@ -16,6 +16,6 @@ export async function restorePrevious(
   if (sink.restorePrevious === undefined) {
     throw new VitrinaError("NOT_SUPPORTED", `${pipeline.target_table} keeps nothing that could be restored.`);
   }
-  await commit.describeRun("none", "restore the previous index");
+  await commit.describeRun("none", "restore the previous index", false);
   await sink.restorePrevious({ target, restoreId, lost, underLease: commit.underLease });
 }

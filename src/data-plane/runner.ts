@@ -8,6 +8,7 @@ import type { Log } from "../observability/log.ts";
 import { type DispatcherParts, dispatch } from "./dispatcher.ts";
 import { Heartbeats } from "./heartbeat.ts";
 import { PipelineManager } from "./manager.ts";
+import { ReconcileSlot } from "./reconcile-slot.ts";
 
 export interface RunnerOptions extends Pick<DispatcherParts, "connectors" | "targets" | "tasks"> {
   readonly store: MetaStore;
@@ -32,6 +33,7 @@ export class Runner {
   readonly #options: RunnerOptions;
   readonly #heartbeats: Heartbeats;
   readonly #manager: PipelineManager;
+  readonly #reconciles: ReconcileSlot;
   readonly #stop = new AbortController();
   #wake: () => void = () => undefined;
   #woken = false;
@@ -54,6 +56,7 @@ export class Runner {
       log,
       dispatch: (claim, heldSince) => dispatch(parts, claim, heldSince),
     });
+    this.#reconciles = new ReconcileSlot({ ...options, runnerId: this.id, timing, stopSignal });
   }
 
   async start(): Promise<void> {
@@ -74,6 +77,7 @@ export class Runner {
   /** One look at the meta-store: rescue, schedule, claim, dispatch. Returns how long to sleep at most. */
   async tick(): Promise<number> {
     const nextDueMs = await this.#manager.tick(() => this.wake());
+    await this.#reconciles.tick(() => this.wake());
     return Math.min(nextDueMs, this.#options.pollMs);
   }
 
@@ -92,7 +96,7 @@ export class Runner {
     await this.#subscription?.close();
     const timeout = new AbortController();
     const drained = await Promise.race([
-      this.#manager.drain().then(() => true),
+      Promise.all([this.#manager.drain(), this.#reconciles.drain()]).then(() => true),
       delay(stopTimeoutMs, false, { signal: timeout.signal }).catch(() => false),
     ]);
     timeout.abort();

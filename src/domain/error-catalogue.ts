@@ -49,6 +49,12 @@ export const ERROR_CATALOGUE = {
     "Use the id or the exact name; GET /api/v1/pipelines lists them.",
   ),
   RUN_NOT_FOUND: entry(404, "never", "No such run", "GET /api/v1/pipelines/{id}/runs lists the runs of a pipeline."),
+  RECONCILE_NOT_FOUND: entry(
+    404,
+    "never",
+    "No such reconcile",
+    "GET /api/v1/pipelines/{id}/reconciles lists the reconciles of a pipeline.",
+  ),
   PIPELINE_NAME_TAKEN: entry(
     409,
     "never",
@@ -148,7 +154,7 @@ export const ERROR_CATALOGUE = {
     422,
     "never",
     "Rows without an incremental key would be missed",
-    "Fill the column in the source, filter such rows out of the query, or set null_cursor to exclude.",
+    "Fill the column in the source, filter such rows out of the query, or set null_cursor to exclude or each_run.",
   ),
   STATE_OF_OTHER_CONFIG: entry(
     409,
@@ -173,6 +179,12 @@ export const ERROR_CATALOGUE = {
     "never",
     "The target refused too many rows",
     "Look at the rejected rows, correct the source or the target, or raise max_rejects.",
+  ),
+  REJECT_NOT_FOUND: entry(
+    422,
+    "never",
+    "A rejected row could not be found again",
+    "Reset the state, so that the next run reads everything, or discard the reject.",
   ),
   ROW_REFUSED: entry(422, "row", "The target refused a row", "Correct the row in the source, or the target's rules."),
   PERMISSION_DENIED: entry(

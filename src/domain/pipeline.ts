@@ -99,7 +99,11 @@ const fields = {
   mode: z.enum(PIPELINE_MODES),
   incremental_key: columnName.nullable(),
   incremental_id_key: columnName.nullable(),
-  null_cursor: z.enum(["reject", "exclude"]).describe("Incremental mode: rows whose incremental_key is null."),
+  null_cursor: z
+    .enum(["reject", "exclude", "each_run"])
+    .describe(
+      "Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run.",
+    ),
   lookback_seconds: z
     .int()
     .min(0)

@@ -32,7 +32,7 @@ export interface Candidate extends Watermark {
 export interface CursorRules {
   readonly key: string;
   readonly idKey: string | null;
-  readonly nulls: "reject" | "exclude";
+  readonly nulls: "reject" | "exclude" | "each_run";
 }
 
 /** What is known when an incremental load has read everything. */

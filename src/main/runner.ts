@@ -13,7 +13,7 @@ import { VERSION } from "./version.ts";
 export async function startRunner(settings: Settings, urls: DatabaseUrls, log: Log): Promise<RunningPart> {
   if (settings.faults !== undefined) enableFaults(settings.faults);
   const { concurrency, pollMs, leaseMs, readTimeoutMs, stopTimeoutMs, retry } = settings.runner;
-  const store = openStore(urls, "runner", concurrency + 2);
+  const store = openStore(urls, "runner", concurrency + 3);
   const timing = leaseTiming(leaseMs);
   const sourceUrls = new Map([["main", urls.reader], ...settings.sourceUrls]);
   const tasks = openTasks(settings, log);
@@ -38,6 +38,7 @@ export async function startRunner(settings: Settings, urls: DatabaseUrls, log: L
         applicationName: "vitrina runner write",
         statementTimeoutMs: timing.statementTimeoutMs,
         idleTimeoutMs: timing.idleTimeoutMs,
+        comparisonTimeoutMs: readTimeoutMs,
       },
       elasticsearch: settings.search,
     }),

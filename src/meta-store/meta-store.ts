@@ -2,6 +2,8 @@ import type { Checkpoint, ScanPosition } from "../domain/checkpoint.ts";
 import type { ErrorCode } from "../domain/error-catalogue.ts";
 import type { NewPipeline, Pipeline, PipelineId, PipelinePatch, RunId } from "../domain/pipeline.ts";
 import type { PipelineStatus } from "../domain/pipeline-status.ts";
+import type { Reconcile, ReconcileReport } from "../domain/reconcile.ts";
+import type { Reject } from "../domain/reject.ts";
 import type { BatchCounters, Run, RunTrigger } from "../domain/run.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
 import type { Candidate, NextStart, Watermark } from "../domain/watermark.ts";
@@ -45,6 +47,31 @@ export interface MetaStore {
   listRuns(id: PipelineId, page: PageRequest): Promise<Page<Run>>;
   getRun(id: PipelineId, runId: string): Promise<Run>;
 
+  // Comparing source and target
+  /** Asking again while one waits or runs gives that one. */
+  requestReconcile(id: PipelineId, author: string): Promise<Reconcile>;
+  listReconciles(id: PipelineId, page: PageRequest): Promise<Page<Reconcile>>;
+  getReconcile(id: PipelineId, reconcileId: string): Promise<Reconcile>;
+  /** Takes the longest waiting one for this runner, or one whose runner disappeared. */
+  claimReconcile(runnerId: string, leaseMs: number): Promise<ReconcileClaim | undefined>;
+  /** Extends the lease and shows how far it is. False means the lease is lost: nobody waits for the result. */
+  extendReconcile(claim: ReconcileClaim, leaseMs: number, rowsCompared: number): Promise<boolean>;
+  /** False when the lease is lost. */
+  finishReconcile(claim: ReconcileClaim, outcome: ReconcileOutcome): Promise<boolean>;
+
+  // Rows that the target refused
+  /** Newest first. */
+  listRejects(id: PipelineId, page: RejectsPage): Promise<Page<Reject>>;
+  /** Marks rejects, all or some, and requests the run that tries them again. Nothing marked, nothing requested. */
+  retryRejects(id: PipelineId, ids: readonly number[] | undefined): Promise<number>;
+  discardRejects(id: PipelineId, ids: readonly number[] | undefined): Promise<number>;
+  /** Those marked for a retry, oldest first. */
+  rejectsToRetry(id: PipelineId, limit: number): Promise<RejectToRetry[]>;
+  /** Those whose row has no value in this column. */
+  rejectsWithout(id: PipelineId, column: string): Promise<number[]>;
+  /** They cannot be tried again; they stay, unmarked, and say why. */
+  giveUpRetry(id: PipelineId, ids: readonly number[], failure: RunFailure): Promise<void>;
+
   // Runners
   registerRunner(runner: RunnerInfo): Promise<void>;
   markRunnerSeen(runnerId: string): Promise<void>;
@@ -86,6 +113,11 @@ export interface PageRequest {
   readonly limit: number;
   /** The `next` of the page before. */
   readonly after?: string | undefined;
+}
+
+export interface RejectsPage extends PageRequest {
+  /** Only those of this run. */
+  readonly runId?: string | undefined;
 }
 
 export interface Page<T> {
@@ -141,7 +173,9 @@ export interface BatchProgress {
   readonly fingerprint: string;
   readonly counters: BatchCounters;
   readonly effort: BatchEffort;
-  readonly rejects: readonly Reject[];
+  readonly rejects: readonly RefusedRow[];
+  /** Earlier rejects that are settled by this batch: their rows are written, gone, or refused anew. */
+  readonly settledRejects: readonly number[];
   /** The horizon of an incremental load. */
   readonly safePoint: string | null;
   /** The batch number this commit builds on. */
@@ -156,11 +190,16 @@ export interface BatchEffort {
 }
 
 /** A row that the target refused, kept so that somebody can look at it. */
-export interface Reject {
+export interface RefusedRow {
   readonly key: Readonly<Record<string, string | null>>;
   readonly row: Readonly<Record<string, string | null>>;
   readonly code: string;
   readonly error: string;
+}
+
+export interface RejectToRetry {
+  readonly id: number;
+  readonly key: Readonly<Record<string, string | null>>;
 }
 
 /** What the fence read while it held the lease: requests reach the runner with each commit. */
@@ -199,7 +238,7 @@ export interface BatchCommit {
   /** An incremental load is over: the next one starts at the watermark. */
   moveWatermark(next: NextStart, fingerprint: string): Promise<void>;
   /** Says how the run works, for people. */
-  describeRun(dataPath: string, strategy: string): Promise<void>;
+  describeRun(dataPath: string, strategy: string, resumed: boolean): Promise<void>;
 }
 
 export type RunOutcome =
@@ -213,6 +252,20 @@ export interface RunFailure {
   readonly code: ErrorCode;
   readonly error: string;
 }
+
+/** A comparison in the hands of one runner. */
+export interface ReconcileClaim {
+  readonly id: string;
+  readonly pipeline: Pipeline;
+  readonly runnerId: string;
+  readonly epoch: number;
+}
+
+export type ReconcileOutcome =
+  | { readonly status: "MATCH" | "DIFFERENT" | "INCONCLUSIVE"; readonly report: ReconcileReport }
+  | { readonly status: "INCONCLUSIVE" | "FAILED"; readonly failure: RunFailure }
+  /** The runner stops; another one begins anew. */
+  | { readonly status: "WAITING" };
 
 export interface RescuedPipeline {
   readonly id: PipelineId;

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { enableFaults, FAULT_POINTS } from "../../src/observability/fault-points.ts";
 import type { Path } from "../support/chaos.ts";
-import { faultPointsOf } from "../support/chaos-kills.ts";
+import { faultPointsOf, RECONCILE_POINTS } from "../support/chaos-kills.ts";
 import { KINDS } from "../support/chaos-kinds.ts";
 import { SEARCH_KILLS } from "../support/search-chaos.ts";
 
@@ -9,6 +9,7 @@ it("every fault point is one where the chaos tests kill a runner", () => {
   const paths: Path[] = ["push-down", "stream", "rows", "elsewhere"];
   const killed = [
     ...paths.flatMap((path) => KINDS.flatMap((kind) => faultPointsOf(kind, path))),
+    ...RECONCILE_POINTS,
     ...Object.values(SEARCH_KILLS).flat(),
   ];
   expect(new Set(killed.map((point) => point.split(":")[0]))).toEqual(new Set(FAULT_POINTS));

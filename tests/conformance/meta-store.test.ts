@@ -45,6 +45,7 @@ function progress(batchNo: number, position: string[] = ["1"]) {
     safePoint: null,
     effort: { bytes: 0, read_ms: 0, transform_ms: 0, write_ms: 0 },
     rejects: [],
+    settledRejects: [],
     counters: {
       rows_read: 3,
       rows_written: 2,

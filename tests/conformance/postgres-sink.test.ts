@@ -18,6 +18,7 @@ describeSink("postgres", () => ({
     applicationName: "vitrina test",
     statementTimeoutMs: 20_000,
     idleTimeoutMs: 20_000,
+    comparisonTimeoutMs: 20_000,
   }),
   newTarget: () => ({ kind: "postgres", schema: "analytics", table: `t_${randomUUID().slice(0, 8)}` }),
   async titles(target) {

@@ -41,6 +41,9 @@ describe("/openapi.json", () => {
       "get /health/ready",
       "get /pipelines",
       "get /pipelines/{id}",
+      "get /pipelines/{id}/reconciles",
+      "get /pipelines/{id}/reconciles/{reconcile_id}",
+      "get /pipelines/{id}/rejects",
       "get /pipelines/{id}/runs",
       "get /pipelines/{id}/runs/{run_id}",
       "get /pipelines/{id}/state",
@@ -48,6 +51,9 @@ describe("/openapi.json", () => {
       "patch /pipelines/{id}",
       "post /pipelines",
       "post /pipelines/{id}/pause",
+      "post /pipelines/{id}/reconcile",
+      "post /pipelines/{id}/rejects/discard",
+      "post /pipelines/{id}/rejects/retry",
       "post /pipelines/{id}/restore-previous",
       "post /pipelines/{id}/run",
       "post /pipelines/{id}/state/keep",
@@ -92,7 +98,7 @@ describe("/openapi.json", () => {
 
   it("names what is used again, and every reference leads to something", () => {
     const { schemas } = documentation.components;
-    expect(Object.keys(schemas).sort()).toEqual(["Pipeline", "Problem", "Run"]);
+    expect(Object.keys(schemas).sort()).toEqual(["Pipeline", "Problem", "Reconcile", "Run"]);
     const references = [...JSON.stringify(documentation).matchAll(/"\$ref":"([^"]+)"/g)].map(([, ref]) => ref);
     expect(references).not.toHaveLength(0);
     const known = Object.keys(schemas).map((name) => `#/components/schemas/${name}`);

@@ -25,11 +25,13 @@ export interface SearchRequest {
   /** Lines of JSON that are ready to be sent. */
   readonly lines?: Buffer;
   readonly timeoutMs?: number | undefined;
+  /** The body of the answer as it came: parsed, its numbers would be rounded. */
+  readonly asText?: boolean;
 }
 
 export interface Answer {
   readonly status: number;
-  /** Parsed JSON, or undefined when there was none. */
+  /** Parsed JSON, or undefined when there was none; text where that was asked for. */
   readonly body: unknown;
   readonly retryAfterMs: number;
 }
@@ -79,7 +81,7 @@ export function openClient(config: ClusterConfig): SearchClient {
       });
       const fail = (error: Error): void => reject(new NoAnswer(describe(error, url), { cause: error }));
       sent.on("error", fail);
-      sent.on("response", (response) => readAnswer(response).then(resolve, fail));
+      sent.on("response", (response) => readAnswer(response, request.asText).then(resolve, fail));
       sent.end(payload);
     });
 
@@ -124,7 +126,7 @@ function readCertificate(file: string): Buffer {
   }
 }
 
-async function readAnswer(response: IncomingMessage): Promise<Answer> {
+async function readAnswer(response: IncomingMessage, asText = false): Promise<Answer> {
   const chunks: Buffer[] = [];
   for await (const chunk of response) chunks.push(chunk as Buffer);
   if (!response.complete) throw new Error("the answer was cut off");
@@ -132,8 +134,13 @@ async function readAnswer(response: IncomingMessage): Promise<Answer> {
   const isJson = /json/.test(response.headers["content-type"] ?? "");
   // Something between here and the cluster may answer in its own words; its status tells enough.
   const body: unknown = isJson && text !== "" ? JSON.parse(text) : undefined;
+  const isWanted = asText && response.statusCode === 200;
   const retryAfter = Number(response.headers["retry-after"]);
-  return { status: response.statusCode ?? 0, body, retryAfterMs: retryAfter > 0 ? retryAfter * 1000 : 0 };
+  return {
+    status: response.statusCode ?? 0,
+    body: isWanted ? text : body,
+    retryAfterMs: retryAfter > 0 ? retryAfter * 1000 : 0,
+  };
 }
 
 function describe(error: Error, { host }: URL): string {

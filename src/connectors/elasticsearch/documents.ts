@@ -7,6 +7,8 @@ import { fieldType, MalformedValue } from "./field-types.ts";
 export interface Operation {
   readonly row: Row;
   readonly id: string;
+  /** One line of JSON; undefined when the document is to be deleted. */
+  readonly document: string | undefined;
   /** The lines of a bulk request, each with its line break. */
   readonly lines: string;
   readonly bytes: number;
@@ -49,8 +51,9 @@ export function documentEncoder(
     const isDeleted = deletedAt >= 0 && /^t/.test(row[deletedAt] ?? "");
     const action = isDeleted ? "delete" : "index";
     const head = `{"${action}":{"_id":${JSON.stringify(id)},"version":${version},"version_type":"external_gte"}}\n`;
-    const lines = isDeleted ? head : head + encodeDocument(row);
-    return { row, id, lines, bytes: Buffer.byteLength(lines) };
+    const document = isDeleted ? undefined : encodeDocument(row);
+    const lines = head + (document ?? "");
+    return { row, id, document, lines, bytes: Buffer.byteLength(lines) };
   };
 
   return (rows, version) => {

@@ -85,7 +85,10 @@ async function explain(error: unknown, request: SinkRequest, name: string): Prom
   });
 }
 
-function chooseKey({ key, columns }: SinkRequest, { live, name }: IndexFamily): readonly string[] {
+export function chooseKey(
+  { key, columns }: Pick<SinkRequest, "key" | "columns">,
+  { live, name }: IndexFamily,
+): readonly string[] {
   const chosen = key.length > 0 ? key : (live?.mark?.key ?? []);
   if (chosen.length === 0) {
     throw new VitrinaError("KEY_MISSING", `es:${name} has no key of its own.`, { hint: "Set target_key." });

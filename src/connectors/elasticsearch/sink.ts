@@ -3,11 +3,13 @@ import type { Target } from "../../domain/target.ts";
 import type { Sink, SinkRequest } from "../sink.ts";
 import { type ClusterConfig, openClient, type SearchClient } from "./client.ts";
 import { type Cluster, patientCluster } from "./cluster.ts";
+import { openIndexComparison, requireLive } from "./comparison.ts";
 import type { Dialect } from "./field-types.ts";
 import { indexDefinition } from "./index-definition.ts";
 import { readFamily } from "./index-family.ts";
 import { indexWriter } from "./index-writer.ts";
 import { Patience } from "./patience.ts";
+import { openPointInTime } from "./point-in-time.ts";
 import { restorePrevious } from "./restore-previous.ts";
 
 export interface ElasticsearchSinkConfig extends ClusterConfig {
@@ -39,6 +41,19 @@ export function openElasticsearchSink(config: ElasticsearchSinkConfig): Sink {
       const definition = indexDefinition(request.columns, request.options, dialect);
       const family = await readFamily(connection.cluster, connection.name);
       return indexWriter({ ...connection, request, definition, family });
+    },
+
+    async openComparison(request) {
+      const { client, name, cluster } = connect(request.target, new AbortController().signal);
+      dialect ??= await askDialect(cluster);
+      const family = await readFamily(cluster, name);
+      const point = await openPointInTime(client, cluster, dialect, requireLive(family));
+      try {
+        return openIndexComparison(point, family, request);
+      } catch (error) {
+        await point.close();
+        throw error;
+      }
     },
 
     async restorePrevious(request) {

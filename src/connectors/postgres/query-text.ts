@@ -1,7 +1,7 @@
 import type { ScanPosition } from "../../domain/checkpoint.ts";
 import type { Column } from "../../domain/row.ts";
 import { quoteIdentifier, quoteLiteral } from "../../postgres/identifiers.ts";
-import type { ReadRequest } from "../source.ts";
+import type { KeyChoice, ReadRequest } from "../source.ts";
 
 /** How the user's query is wrapped. Values come as literals with a cast, because COPY takes no parameters. */
 
@@ -41,13 +41,24 @@ export function upTo(position: ScanPosition, order: readonly OrderColumn[], alia
   return `(${orderBy(order, alias)}) <= (${values.join(", ")})`;
 }
 
+function isOneOf({ columns: names, keys, byText }: KeyChoice, columns: readonly Column[]): string {
+  const typeOf = (name: string): string => columns.find((column) => column.name === name)?.type ?? "text";
+  const cast = names.map((name) => (byText ? "text" : typeOf(name)));
+  const values = keys.map((key) => `(${key.map((value, n) => `${quoteLiteral(value)}::${cast[n]}`).join(", ")})`);
+  const named = names.map((name) => `q.${quoteIdentifier(name)}${byText ? "::text" : ""}`);
+  return `(${named.join(", ")}) IN (${values.join(", ")})`;
+}
+
 export function readStatement(request: ReadRequest, order: readonly OrderColumn[]): string {
-  const { query, columns, after, inclusive, nulls } = request;
+  const { query, columns, after, until = null, only, inclusive, nulls } = request;
   const names = columns.map(({ name }) => `q.${quoteIdentifier(name)}`).join(", ");
   const [first] = order;
   const conditions: string[] = [];
   if (after !== null && after.length > 0) conditions.push(behind(after, order, "q", inclusive));
+  if (until !== null) conditions.push(`(${behind(until, order, "q", inclusive)}) IS NOT TRUE`);
+  if (only !== undefined) conditions.push(isOneOf(only, columns));
   if (first !== undefined && nulls === "excluded") conditions.push(`q.${quoteIdentifier(first.name)} IS NOT NULL`);
+  if (first !== undefined && nulls === "only") conditions.push(`q.${quoteIdentifier(first.name)} IS NULL`);
   // A row without a key is behind every position: it must be met, and refused, not passed over.
   const orMissing = order.map(({ name }) => `q.${quoteIdentifier(name)} IS NULL`).join(" OR ");
   const filter =

@@ -2,7 +2,8 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { type Client, connectForData } from "../../postgres/connection.ts";
 import { askOnce, databaseId } from "../../postgres/database-id.ts";
 import { databaseError } from "../../postgres/errors.ts";
-import type { Sink, SinkRequest, SinkWriter } from "../sink.ts";
+import type { Comparison, Sink, SinkRequest, SinkWriter } from "../sink.ts";
+import { openTableComparison } from "./comparison.ts";
 import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
 import { openKeptCheckpoint } from "./kept-checkpoint.ts";
 import { compareLoad } from "./loads/compare-load.ts";
@@ -23,6 +24,8 @@ export interface PostgresSinkConfig {
   /** Both shorter than the lease: a frozen runner must not hold its locks longer than its lease. */
   readonly statementTimeoutMs: number;
   readonly idleTimeoutMs: number;
+  /** A comparison holds no lock that others wait for, so it may take longer. */
+  readonly comparisonTimeoutMs: number;
 }
 
 export function openPostgresSink(config: PostgresSinkConfig): Sink {
@@ -46,6 +49,20 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink {
       } catch (error) {
         await client.end();
         throw databaseError(error, "prepare the target");
+      }
+    },
+
+    async openComparison(request): Promise<Comparison> {
+      const { target } = request;
+      if (target.kind !== "postgres") throw new VitrinaError("INTERNAL", `Not a PostgreSQL target: ${target.kind}.`);
+      const { comparisonTimeoutMs: timeoutMs } = config;
+      // While the source is read this session waits; it is given up when the source is.
+      const client = await openSession(config, { statementMs: timeoutMs, idleMs: 2 * timeoutMs });
+      try {
+        return await openTableComparison(client, target, request);
+      } catch (error) {
+        await client.end();
+        throw databaseError(error, "compare with the target");
       }
     },
 
@@ -81,7 +98,16 @@ function createThenShadow(table: TargetTable, loadId: string, guard: SinkRequest
   };
 }
 
-async function openWriterSession(config: PostgresSinkConfig): Promise<Client> {
+function openWriterSession(config: PostgresSinkConfig): Promise<Client> {
+  return openSession(config, { statementMs: config.statementTimeoutMs, idleMs: config.idleTimeoutMs });
+}
+
+interface SessionLimits {
+  readonly statementMs: number;
+  readonly idleMs: number;
+}
+
+async function openSession(config: PostgresSinkConfig, { statementMs, idleMs }: SessionLimits): Promise<Client> {
   const { loaderUrl } = config;
   return connectForData({
     url: loaderUrl ?? config.url,
@@ -89,9 +115,9 @@ async function openWriterSession(config: PostgresSinkConfig): Promise<Client> {
     settings: {
       ...EXACT_TEXT_SETTINGS,
       ...(loaderUrl !== undefined && { role: "vitrina_writer" }),
-      statement_timeout: `${config.statementTimeoutMs}ms`,
-      lock_timeout: `${config.statementTimeoutMs}ms`,
-      idle_in_transaction_session_timeout: `${config.idleTimeoutMs}ms`,
+      statement_timeout: `${statementMs}ms`,
+      lock_timeout: `${statementMs}ms`,
+      idle_in_transaction_session_timeout: `${idleMs}ms`,
       client_connection_check_interval: "2s",
       jit: "off",
     },

@@ -21,8 +21,10 @@ export interface TargetTable {
   readonly rangesUseIndex: boolean;
 }
 
+type TableRequest = Pick<SinkRequest, "columns" | "key" | "createTarget" | "addColumns">;
+
 /** Finds the target and everything about it that a load needs. Changes nothing but adding columns, where allowed. */
-export async function readTargetTable(client: Client, name: TableName, request: SinkRequest): Promise<TargetTable> {
+export async function readTargetTable(client: Client, name: TableName, request: TableRequest): Promise<TargetTable> {
   const label = quoteTable(name);
   if (!(await tableExists(client, label))) return plannedTable(client, name, request);
   const found = await readColumns(client, label);
@@ -41,7 +43,7 @@ export async function readTargetTable(client: Client, name: TableName, request: 
   return { name, exists: true, columns, key, rangesUseIndex: index.byBytes };
 }
 
-async function plannedTable(client: Client, name: TableName, request: SinkRequest): Promise<TargetTable> {
+async function plannedTable(client: Client, name: TableName, request: TableRequest): Promise<TargetTable> {
   const { createTarget, columns, key } = request;
   const label = quoteTable(name);
   if (!createTarget) throw new VitrinaError("TARGET_MISSING", `The target ${label} does not exist.`);

@@ -104,6 +104,8 @@ const RECORD = `
     INSERT INTO etl.etl_rejects (pipeline_id, run_id, row_key, row, error_code, error)
     SELECT run.pipeline_id, run.id, x.key, x.row, x.code, x.error
       FROM run, jsonb_to_recordset($20::jsonb) AS x (key jsonb, row jsonb, code text, error text)
+  ), settled AS (
+    DELETE FROM etl.etl_rejects j USING run WHERE j.pipeline_id = run.pipeline_id AND j.id = ANY ($21::bigint[])
   )
   SELECT lease.status, lease.batch_size, (SELECT count(*) FROM state) AS states, (SELECT count(*) FROM run) AS runs
     FROM lease`;
@@ -201,11 +203,12 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
       );
     },
 
-    async describeRun(dataPath, strategy) {
-      await pool.query("UPDATE etl.etl_runs SET data_path = $2, strategy = $3 WHERE id = $1", [
+    async describeRun(dataPath, strategy, resumed) {
+      await pool.query("UPDATE etl.etl_runs SET data_path = $2, strategy = $3, resumed = $4 WHERE id = $1", [
         claim.runId,
         dataPath,
         strategy,
+        resumed,
       ]);
     },
   };
@@ -219,7 +222,7 @@ function requireBalance({ counters }: BatchProgress): void {
 /** From $4 on, in the order of RECORD. */
 function recordValues(
   claim: Claim,
-  { position, fingerprint, safePoint, expectedBatchNo, counters, effort, rejects }: BatchProgress,
+  { position, fingerprint, safePoint, expectedBatchNo, counters, effort, rejects, settledRejects }: BatchProgress,
 ): unknown[] {
   return [
     position,
@@ -239,5 +242,6 @@ function recordValues(
     Math.round(effort.transform_ms),
     Math.round(effort.write_ms),
     JSON.stringify(rejects),
+    settledRejects,
   ];
 }

@@ -8,6 +8,7 @@ import type { SqlSession } from "../../domain/sql-session.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
 import type { Claim, RescuedPipeline, RunFailure, RunOutcome } from "../meta-store.ts";
 import { PIPELINE_COLUMNS, pipelineFromRow } from "./pipeline-row.ts";
+import { settleEarlierRejects } from "./rejects.ts";
 
 /** What a claim needs beside its pipeline `p`: its `run`, and the checkpoint in the state `s`. */
 const CLAIM_COLUMNS = `
@@ -121,6 +122,7 @@ export async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): 
           WHERE pipeline_id = $1`,
         [claim.pipeline.id],
       );
+      if (claim.pipeline.mode === "full") await settleEarlierRejects(client, claim.pipeline.id);
     }
     return status;
   });

@@ -15,6 +15,15 @@ import {
   requestRun,
   updatePipeline,
 } from "./pipelines.ts";
+import {
+  claimReconcile,
+  extendReconcile,
+  finishReconcile,
+  getReconcile,
+  listReconciles,
+  requestReconcile,
+} from "./reconciles.ts";
+import { discardRejects, giveUpRetry, listRejects, rejectsToRetry, rejectsWithout, retryRejects } from "./rejects.ts";
 import { markRunnerSeen, markRunnerStopped, registerRunner } from "./runners.ts";
 import { getRun, listRuns } from "./runs.ts";
 import { advanceSchedule, upcomingSchedules } from "./schedules.ts";
@@ -48,6 +57,19 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     getState: (id) => asking("read the state", getState(pool, id)),
     listRuns: (id, page) => asking("list the runs", listRuns(pool, id, page)),
     getRun: (id, runId) => asking("read the run", getRun(pool, id, runId)),
+    requestReconcile: (id, author) => asking("request the reconcile", requestReconcile(pool, id, author)),
+    listReconciles: (id, page) => asking("list the reconciles", listReconciles(pool, id, page)),
+    getReconcile: (id, reconcileId) => asking("read the reconcile", getReconcile(pool, id, reconcileId)),
+    claimReconcile: (runnerId, leaseMs) => asking("claim a reconcile", claimReconcile(pool, runnerId, leaseMs)),
+    extendReconcile: (claim, leaseMs, rowsCompared) =>
+      asking("extend the reconcile", extendReconcile(pool, claim, leaseMs, rowsCompared)),
+    finishReconcile: (claim, outcome) => asking("finish the reconcile", finishReconcile(pool, claim, outcome)),
+    listRejects: (id, page) => asking("list the rejects", listRejects(pool, id, page)),
+    retryRejects: (id, ids) => asking("retry the rejects", retryRejects(pool, id, ids)),
+    discardRejects: (id, ids) => asking("discard the rejects", discardRejects(pool, id, ids)),
+    rejectsToRetry: (id, limit) => asking("read the rejects", rejectsToRetry(pool, id, limit)),
+    rejectsWithout: (id, column) => asking("read the rejects", rejectsWithout(pool, id, column)),
+    giveUpRetry: (id, ids, failure) => asking("keep the rejects", giveUpRetry(pool, id, ids, failure)),
     registerRunner: (runner) => asking("register the runner", registerRunner(pool, runner)),
     markRunnerSeen: (runnerId) => asking("report the runner alive", markRunnerSeen(pool, runnerId)),
     markRunnerStopped: (runnerId) => asking("report the runner stopped", markRunnerStopped(pool, runnerId)),

@@ -11,6 +11,7 @@ import {
 } from "../../domain/pipeline.ts";
 import { isHeld, nextStatus, type PipelineEvent, transitionsOf } from "../../domain/pipeline-status.ts";
 import type { RunTrigger } from "../../domain/run.ts";
+import type { SqlSession } from "../../domain/sql-session.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
 import { sqlState } from "../../postgres/errors.ts";
 import type { Page, PageRequest } from "../meta-store.ts";
@@ -29,9 +30,9 @@ export async function listPipelines(pool: Pool, page: PageRequest): Promise<Page
   return { items, next: rows.length > page.limit ? (items.at(-1)?.name ?? null) : null };
 }
 
-export async function getPipeline(pool: Pool, idOrName: string): Promise<Pipeline> {
+export async function getPipeline(session: SqlSession, idOrName: string): Promise<Pipeline> {
   const column = isPipelineId(idOrName) ? "id" : "name";
-  const { rows } = await pool.query(`SELECT ${PIPELINE_COLUMNS} FROM etl.etl_pipelines p WHERE p.${column} = $1`, [
+  const { rows } = await session.query(`SELECT ${PIPELINE_COLUMNS} FROM etl.etl_pipelines p WHERE p.${column} = $1`, [
     idOrName,
   ]);
   const [row] = rows;
@@ -106,9 +107,9 @@ export async function deletePipeline(pool: Pool, id: PipelineId): Promise<void> 
   });
 }
 
-export async function requestRun(pool: Pool, id: PipelineId, trigger: RunTrigger): Promise<Pipeline> {
+export async function requestRun(session: SqlSession, id: PipelineId, trigger: RunTrigger): Promise<Pipeline> {
   const { from, to } = transitionsOf("request_run");
-  const { rows } = await pool.query(
+  const { rows } = await session.query(
     `UPDATE etl.etl_pipelines p
         SET status = t.to_status,
             run_requested_at = CASE WHEN p.status = t.to_status THEN p.run_requested_at ELSE clock_timestamp() END,
@@ -118,7 +119,7 @@ export async function requestRun(pool: Pool, id: PipelineId, trigger: RunTrigger
       RETURNING ${PIPELINE_COLUMNS}`,
     [id, from, to, trigger],
   );
-  return rows[0] === undefined ? explainRefusal(pool, id, "request_run") : pipelineFromRow(rows[0]);
+  return rows[0] === undefined ? explainRefusal(session, id, "request_run") : pipelineFromRow(rows[0]);
 }
 
 export async function requestPause(pool: Pool, id: PipelineId): Promise<Pipeline> {
@@ -154,8 +155,8 @@ export async function requestRestore(pool: Pool, id: PipelineId): Promise<Pipeli
   );
 }
 
-async function explainRefusal(pool: Pool, id: PipelineId, event: PipelineEvent): Promise<never> {
-  const { name, status, enabled } = await getPipeline(pool, id);
+async function explainRefusal(session: SqlSession, id: PipelineId, event: PipelineEvent): Promise<never> {
+  const { name, status, enabled } = await getPipeline(session, id);
   if (event === "request_run" && !enabled) {
     throw new VitrinaError("PIPELINE_DISABLED", `${name} is disabled, so it does not run.`, {
       extra: { pipeline_status: status },
