@@ -1,13 +1,16 @@
 // Real servers for the search suite: the smallest distributions that their makers publish as Maven artifacts. They are
 // fetched once into .cache and never committed.
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { createWriteStream, existsSync, readdirSync, readFileSync } from "node:fs";
-import { chmod, mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { once } from "node:events";
+import { createWriteStream, existsSync, openSync, readdirSync, readFileSync } from "node:fs";
+import { chmod, chown, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { inflateRawSync } from "node:zlib";
@@ -113,4 +116,123 @@ async function unpack(zip, folder) {
     if (dirname(file).endsWith("bin")) await chmod(file, 0o755);
   }
   await rename(temporary, folder);
+}
+
+const START_TIMEOUT_MS = 180_000;
+const LOOK_EVERY_MS = 200;
+
+/** One node on loopback, in a temporary folder. It can be killed, as by a power failure, and started again. */
+export async function startSearchServer(name) {
+  const distribution = await fetchDistribution(name);
+  const folder = await mkdtemp(join(tmpdir(), `vitrina-${name}-`));
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  await cp(join(distribution.folder, "config"), join(folder, "config"), { recursive: true });
+  for (const part of ["data", "logs", "tmp"]) await mkdir(join(folder, part));
+  const file = join(folder, "config", `${distribution.family}.yml`);
+  await writeFile(file, serverSettings(distribution, folder, port, await freePort()));
+  const user = await serverUser();
+  if (user !== undefined) await giveTo(folder, user);
+
+  let child;
+  const isRunning = () => child !== undefined && child.exitCode === null && child.signalCode === null;
+  const answers = () =>
+    fetch(`${url}/_cluster/health?timeout=1s`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  const start = async () => {
+    child = launch(distribution, folder, user);
+    for (const deadline = Date.now() + START_TIMEOUT_MS; !(await answers()); await delay(LOOK_EVERY_MS)) {
+      if (isRunning() && Date.now() < deadline) continue;
+      throw new Error(`${name} did not start:\n${readFileSync(join(folder, "output.log"), "utf8").slice(-3000)}`);
+    }
+  };
+  /** The launcher has the server as its child; both are of one process group. */
+  const kill = async () => {
+    if (!isRunning()) return;
+    const gone = once(child, "exit");
+    process.kill(-child.pid, "SIGKILL");
+    await gone;
+    while (await answers()) await delay(LOOK_EVERY_MS);
+  };
+  const killAtExit = () => {
+    if (isRunning()) process.kill(-child.pid, "SIGKILL");
+  };
+  process.once("exit", killAtExit);
+  const stop = async () => {
+    await kill();
+    process.off("exit", killAtExit);
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+  };
+  try {
+    await start();
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { url, kill, restart: start, stop };
+}
+
+function serverSettings({ family }, folder, port, transportPort) {
+  const settings = {
+    "discovery.type": "single-node",
+    "network.host": "127.0.0.1",
+    "http.port": port,
+    "transport.port": transportPort,
+    "path.data": join(folder, "data"),
+    "path.logs": join(folder, "logs"),
+    // The disk of a test machine may be nearly full.
+    "cluster.routing.allocation.disk.threshold_enabled": false,
+    ...(family === "elasticsearch" && { "xpack.security.enabled": false }),
+  };
+  return Object.entries(settings)
+    .map(([name, value]) => `${name}: ${value}\n`)
+    .join("");
+}
+
+function launch({ family, folder: home, javaHome }, folder, user) {
+  const prefix = family === "elasticsearch" ? "ES" : "OPENSEARCH";
+  const log = openSync(join(folder, "output.log"), "a");
+  return spawn(join(home, "bin", family), [], {
+    cwd: folder,
+    env: {
+      PATH: process.env.PATH,
+      HOME: folder,
+      JAVA_HOME: javaHome,
+      [`${prefix}_JAVA_HOME`]: javaHome,
+      [`${prefix}_JAVA_OPTS`]: "-Xms512m -Xmx512m",
+      [`${prefix}_TMPDIR`]: join(folder, "tmp"),
+      [`${prefix}_PATH_CONF`]: join(folder, "config"),
+    },
+    stdio: ["ignore", log, log],
+    detached: true,
+    ...user,
+  });
+}
+
+/** The servers refuse to be root. */
+async function serverUser() {
+  if (process.getuid?.() !== 0) return undefined;
+  const line = (await readFile("/etc/passwd", "utf8")).split("\n").find((one) => one.startsWith("nobody:"));
+  const [, , uid, gid] = line?.split(":") ?? [];
+  return { uid: Number(uid), gid: Number(gid) };
+}
+
+async function giveTo(folder, { uid, gid }) {
+  await chown(folder, uid, gid);
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) await giveTo(path, { uid, gid });
+    else await chown(path, uid, gid);
+  }
+}
+
+async function freePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address();
+  server.close();
+  await once(server, "close");
+  return port;
 }

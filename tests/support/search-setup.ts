@@ -1,6 +1,5 @@
 import type { TestProject } from "vitest/node";
-import { SEARCH_SERVERS, type SearchServerName } from "../../scripts/search-servers.mjs";
-import { startSearchServer } from "./search-server.ts";
+import { SEARCH_SERVERS, type SearchServerName, startSearchServer } from "../../scripts/search-servers.mjs";
 
 declare module "vitest" {
   interface ProvidedContext {
