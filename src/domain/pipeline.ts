@@ -53,7 +53,8 @@ const taskSchema = z.strictObject({
     .describe("Only the last task may override the pipeline's target."),
 });
 
-const jsonObject = z.record(z.string(), z.json());
+/** Passed on as it is; the cluster knows best what it means. */
+const jsonObject = z.record(z.string(), z.unknown());
 
 /** What only a search index can be told; the rest follows from the query. */
 const targetOptionsSchema = z.strictObject({

@@ -17,7 +17,7 @@ export interface SearchView {
   drop(name: string): Promise<void>;
 }
 
-export interface SearchAnswer {
+interface SearchAnswer {
   readonly status: number;
   // biome-ignore lint/suspicious/noExplicitAny: tests look into any answer.
   readonly body: any;

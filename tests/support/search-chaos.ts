@@ -35,7 +35,7 @@ export const SEARCH_KILLS = {
 export type SearchMode = keyof typeof SEARCH_KILLS;
 
 const QUERY = "SELECT id, code, title, modified FROM content.film";
-export const MORE_ROWS = 60;
+const MORE_ROWS = 60;
 
 export interface SearchChaos extends Chaos {
   readonly search: SearchView;

@@ -14,7 +14,7 @@ export interface Operation {
   readonly bytes: number;
 }
 
-export interface EncodedBatch {
+interface EncodedBatch {
   /** The last row of each key. */
   readonly operations: readonly Operation[];
   readonly duplicates: number;
