@@ -69,6 +69,7 @@ describe("/openapi.json", () => {
       "post /pipelines/{id}/rejects/discard",
       "post /pipelines/{id}/rejects/retry",
       "post /pipelines/{id}/reload-config",
+      "post /pipelines/{id}/restore-previous",
       "post /pipelines/{id}/run",
       "post /pipelines/{id}/state/keep",
       "post /pipelines/{id}/state/reset",

@@ -17,6 +17,7 @@ import {
   getPipeline,
   listPipelines,
   requestPause,
+  requestRestore,
   requestRun,
   updatePipeline,
 } from "./pipelines.ts";
@@ -58,6 +59,7 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     getVersion: (id, version) => asking("read the version", getVersion(pool, id, version)),
     requestRun: (id, trigger) => asking("request the run", requestRun(pool, id, trigger)),
     requestPause: (id) => asking("request the pause", requestPause(pool, id)),
+    requestRestore: (id) => asking("request the restore", requestRestore(pool, id)),
     resetState: (id) => asking("reset the state", resetState(pool, id)),
     keepState: (id) => asking("keep the state", keepState(pool, id)),
     setState: (id, watermark) => asking("set the state", setState(pool, id, watermark)),
