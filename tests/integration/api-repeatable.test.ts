@@ -139,7 +139,7 @@ describe("an Idempotency-Key", () => {
     await createPipeline(api, "film");
     const answer = await api.send("/pipelines/film/run", {
       method: "POST",
-      headers: { "idempotency-key": encodeURIComponent(key) === key || key === "a b" ? key : "\u00fc" },
+      headers: { "idempotency-key": key },
     });
     expectProblem(answer, "INVALID_REQUEST");
   });
@@ -150,6 +150,15 @@ describe("an Idempotency-Key", () => {
     expect((await post(key, `/pipelines/${id}/reload-config`)).body).toMatchObject({ run_id: null });
     const { runId } = await claim(api, id);
     expect((await post(key, `/pipelines/${id}/reload-config`)).body).toMatchObject({ run_id: runId });
+    for (const answer of [
+      await post(key, `/pipelines/${id}/validate`),
+      await post(key, `/pipelines/${id}/preview`),
+      await post(key, "/preview", { source_query: "SELECT 1 AS id" }),
+      await post(key, "/pipelines/validate", pipelineBody("other")),
+    ]) {
+      expect(answer.status, answer.text).toBe(200);
+    }
+    expect(await api.database.query("SELECT operation FROM etl.etl_answers")).toEqual([]);
     const patch = { method: "PATCH", headers: { ...JSON_TYPE, "idempotency-key": "k" } };
     for (const batch_size of [3, 4]) {
       const answer = await api.send(`/pipelines/${id}`, { ...patch, body: JSON.stringify({ batch_size }) });

@@ -68,24 +68,27 @@ export async function requireFittingStart(
   columns: readonly Column[],
   { key, idKey, start = NO_WATERMARK }: CursorRules,
 ): Promise<void> {
-  await requireFittingValue(client, columns, key, start.value);
-  await requireFittingValue(client, columns, idKey, start.id);
-}
-
-async function requireFittingValue(
-  client: Client,
-  columns: readonly Column[],
-  name: string | null,
-  value: string | null,
-): Promise<void> {
-  const column = columns.find((candidate) => candidate.name === name);
-  if (column === undefined || value === null) return;
+  const parts = [
+    { column: columns.find(({ name }) => name === key), value: start.value },
+    { column: columns.find(({ name }) => name === idKey), value: start.id },
+  ];
+  const casts = parts.flatMap(({ column, value }) =>
+    column === undefined || value === null ? [] : [{ column, text: `${quoteLiteral(value)}::${column.type}` }],
+  );
+  if (casts.length === 0) return;
   try {
-    await extended(client, `SELECT ${quoteLiteral(value)}::${column.type}`);
+    // Both at once: every run asks, and hardly ever is anything wrong.
+    await extended(client, `SELECT ${casts.map(({ text }) => text).join(", ")}`);
   } catch (error) {
     if (!NOT_A_VALUE.test(sqlState(error) ?? "")) throw error;
-    const detail = `The position of the pipeline is no value of ${quoteIdentifier(column.name)}, which is of type ${column.type}.`;
-    throw new VitrinaError("STATE_UNUSABLE", detail, { cause: error });
+    await client.query("ROLLBACK");
+    for (const { column, text } of casts) {
+      await extended(client, `SELECT ${text}`).catch((cause: unknown) => {
+        const detail = `The position of the pipeline is no value of ${quoteIdentifier(column.name)}, which is of type ${column.type}.`;
+        throw new VitrinaError("STATE_UNUSABLE", detail, { cause });
+      });
+    }
+    throw error;
   }
 }
 

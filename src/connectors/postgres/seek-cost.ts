@@ -9,13 +9,20 @@ const TOLERATED_FACTOR = 2;
 
 /**
  * Asks the planner: a query that can be entered at any position through an index gives a batch for a share of the
- * whole cost; one that must aggregate or sort first would do all its work again for every batch.
+ * whole cost; one that must aggregate or sort first would do all its work again for every batch. `learned` is told how
+ * many rows the planner expects, where it was asked.
  */
-export async function canSeek(client: Client, request: ReadRequest, batchSize: number): Promise<boolean> {
+export async function canSeek(
+  client: Client,
+  request: ReadRequest,
+  batchSize: number,
+  learned: (rows: number) => void = () => undefined,
+): Promise<boolean> {
   if (await hasNulls(client, request)) return false;
   const order = await orderColumns(client, request.columns, request.orderBy);
   const statement = readStatement({ ...request, nulls: "excluded" }, order);
   const whole = await estimate(client, statement);
+  learned(whole.rows);
   if (whole.rows <= batchSize) return true;
   const batch = await estimate(client, `${statement}\nLIMIT ${batchSize}`);
   return batch.cost * (whole.rows / batchSize) <= whole.cost * TOLERATED_FACTOR;

@@ -19,6 +19,8 @@ import { canSeek, estimateRows } from "./seek-cost.ts";
 /** Reads by one COPY per run: the query runs once, in one snapshot, with constant memory, and rows arrive as bytes. */
 export function openPostgresSource(config: PostgresSourceConfig): Source {
   const session = questionSession(config);
+  // From the question about seeking: a source serves one run, and asking again would cost it four round trips.
+  let estimated: number | undefined;
   return {
     describe: (query) => session.ask((client) => describeQuery(client, query)),
     open: (request) => openReader(config, request),
@@ -28,8 +30,13 @@ export function openPostgresSource(config: PostgresSourceConfig): Source {
       session.ask((client) => requireUsableCursor(client, query, columns, rules)),
     takeHorizon: (lookbackMs) => session.ask((client) => takeHorizon(client, lookbackMs)),
     nextStart: (end) => session.ask((client) => nextStart(client, end)),
-    canSeek: (request, batchSize) => session.ask((client) => canSeek(client, request, batchSize)),
-    estimateRows: (request) => session.ask((client) => estimateRows(client, request)),
+    canSeek: (request, batchSize) =>
+      session.ask((client) =>
+        canSeek(client, request, batchSize, (rows) => {
+          estimated = rows;
+        }),
+      ),
+    estimateRows: async (request) => estimated ?? session.ask((client) => estimateRows(client, request)),
     close: () => session.close(),
   };
 }

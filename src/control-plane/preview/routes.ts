@@ -20,19 +20,21 @@ export function previewRoutes(api: Api, parts: ApiParts, limited: Limited): void
     }
   };
 
-  api.post("/preview", { schema: operations.previewQuery }, ({ body }, reply) => {
+  // Rows of the source are shown, and kept nowhere.
+  const config = { keepAnswer: false };
+  api.post("/preview", { schema: operations.previewQuery, config }, ({ body }, reply) => {
     const { source_query: query, source_connection: connection, limit } = body;
     return show({ query, connection, limit }, reply);
   });
 
-  api.post("/pipelines/:id/preview", { schema: operations.previewPipeline }, async (request, reply) => {
+  api.post("/pipelines/:id/preview", { schema: operations.previewPipeline, config }, async (request, reply) => {
     const {
       params,
       query: { limit },
       body: trial,
     } = request;
-    const config = { ...(await parts.store.getPipeline(params.id)), ...trial } as Pipeline;
-    return show({ query: readerQuery(config, parts), connection: config.source_connection, limit }, reply);
+    const pipeline = { ...(await parts.store.getPipeline(params.id)), ...trial } as Pipeline;
+    return show({ query: readerQuery(pipeline, parts), connection: pipeline.source_connection, limit }, reply);
   });
 }
 

@@ -7,7 +7,8 @@ import { validate } from "./validate.ts";
 
 export function validateRoutes(api: Api, parts: ApiParts, limited: Limited): void {
   const { store } = parts;
-  api.post("/pipelines/:id/validate", { schema: operations.validatePipeline }, async (request) => {
+  const asItIsNow = { keepAnswer: false };
+  api.post("/pipelines/:id/validate", { schema: operations.validatePipeline, config: asItIsNow }, async (request) => {
     const { params, body: trial } = request;
     // What a query of one's own would find tells about the data, so trying one out is the right of those who may save it.
     if (trial != null && Object.keys(trial).length > 0) requireRole(request, "editor");
@@ -18,7 +19,7 @@ export function validateRoutes(api: Api, parts: ApiParts, limited: Limited): voi
   });
 
   const schema = operations.validateConfiguration;
-  api.post("/pipelines/validate", { schema, config: { isAlsoParameter: true } }, ({ body: config }) =>
+  api.post("/pipelines/validate", { schema, config: { ...asItIsNow, isAlsoParameter: true } }, ({ body: config }) =>
     limited(() => validate(parts, { config, stored: undefined, isTrial: false })),
   );
 }
