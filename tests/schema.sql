@@ -88,6 +88,8 @@ table etl.etl_pipelines
   schedule_error text
   run_request integer not null default 0
   changed_xid xid8 not null default pg_current_xact_id()
+  target_options jsonb not null default '{}'::jsonb
+  restore_id uuid
 table etl.etl_reconciles
   id uuid not null default gen_random_uuid()
   pipeline_id uuid not null

@@ -16,6 +16,17 @@ export type Pipeline = {
   readonly target_table: string;
   /** Key columns of the target; empty: the target's primary key. */
   readonly target_key: readonly string[];
+  /** What only some kinds of target can be told. */
+  readonly target_options: {
+    /** Index: the definition of a field, instead of the one that follows from the column's type. */
+    readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+    /** Index: its settings, such as analysis or number_of_shards. */
+    readonly settings?: Readonly<Record<string, unknown>>;
+    /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+    readonly keep_previous_hours?: number;
+    /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+    readonly delete_when?: string;
+  };
   /** Create the target from the query's column types when it is missing. */
   readonly create_target: boolean;
   /** Add columns of the query that the target lacks, instead of refusing to run. */
@@ -268,6 +279,17 @@ export interface Operations {
       readonly target_table: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key?: readonly string[];
+      /** What only some kinds of target can be told. */
+      readonly target_options?: {
+        /** Index: the definition of a field, instead of the one that follows from the column's type. */
+        readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+        /** Index: its settings, such as analysis or number_of_shards. */
+        readonly settings?: Readonly<Record<string, unknown>>;
+        /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+        readonly keep_previous_hours?: number;
+        /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+        readonly delete_when?: string;
+      };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target?: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
@@ -783,6 +805,17 @@ export interface Operations {
       readonly target_table?: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key?: readonly string[];
+      /** What only some kinds of target can be told. */
+      readonly target_options?: {
+        /** Index: the definition of a field, instead of the one that follows from the column's type. */
+        readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+        /** Index: its settings, such as analysis or number_of_shards. */
+        readonly settings?: Readonly<Record<string, unknown>>;
+        /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+        readonly keep_previous_hours?: number;
+        /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+        readonly delete_when?: string;
+      };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target?: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
@@ -923,6 +956,14 @@ export interface Operations {
       readonly updated_at: string | null;
     };
   };
+  /** Request the previous index */
+  restorePreviousTarget: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: Pipeline;
+  };
   /** Make a version the present configuration */
   restoreVersion: {
     params: {
@@ -1012,6 +1053,17 @@ export interface Operations {
       readonly target_table?: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key?: readonly string[];
+      /** What only some kinds of target can be told. */
+      readonly target_options?: {
+        /** Index: the definition of a field, instead of the one that follows from the column's type. */
+        readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+        /** Index: its settings, such as analysis or number_of_shards. */
+        readonly settings?: Readonly<Record<string, unknown>>;
+        /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+        readonly keep_previous_hours?: number;
+        /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+        readonly delete_when?: string;
+      };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target?: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
@@ -1070,6 +1122,17 @@ export interface Operations {
       readonly target_table?: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key?: readonly string[];
+      /** What only some kinds of target can be told. */
+      readonly target_options?: {
+        /** Index: the definition of a field, instead of the one that follows from the column's type. */
+        readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+        /** Index: its settings, such as analysis or number_of_shards. */
+        readonly settings?: Readonly<Record<string, unknown>>;
+        /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+        readonly keep_previous_hours?: number;
+        /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+        readonly delete_when?: string;
+      };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target?: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
@@ -1124,6 +1187,17 @@ export interface Operations {
       readonly target_table: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key?: readonly string[];
+      /** What only some kinds of target can be told. */
+      readonly target_options?: {
+        /** Index: the definition of a field, instead of the one that follows from the column's type. */
+        readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+        /** Index: its settings, such as analysis or number_of_shards. */
+        readonly settings?: Readonly<Record<string, unknown>>;
+        /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+        readonly keep_previous_hours?: number;
+        /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+        readonly delete_when?: string;
+      };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target?: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
@@ -1240,6 +1314,17 @@ export interface Operations {
       readonly target_table?: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key?: readonly string[];
+      /** What only some kinds of target can be told. */
+      readonly target_options?: {
+        /** Index: the definition of a field, instead of the one that follows from the column's type. */
+        readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+        /** Index: its settings, such as analysis or number_of_shards. */
+        readonly settings?: Readonly<Record<string, unknown>>;
+        /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+        readonly keep_previous_hours?: number;
+        /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+        readonly delete_when?: string;
+      };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target?: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
@@ -1378,6 +1463,7 @@ export const ROUTES = {
   replacePipelineTasks: { method: "PUT", path: "/api/v1/pipelines/{id}/tasks" },
   requestReconcile: { method: "POST", path: "/api/v1/pipelines/{id}/reconcile" },
   resetPipelineState: { method: "POST", path: "/api/v1/pipelines/{id}/state/reset" },
+  restorePreviousTarget: { method: "POST", path: "/api/v1/pipelines/{id}/restore-previous" },
   restoreVersion: { method: "POST", path: "/api/v1/pipelines/{id}/versions/{version}/restore" },
   retryRejects: { method: "POST", path: "/api/v1/pipelines/{id}/rejects/retry" },
   revokeKey: { method: "DELETE", path: "/api/v1/keys/{id}" },
