@@ -1471,7 +1471,7 @@ export const ROUTES = {
   setPipelineState: { method: "POST", path: "/api/v1/pipelines/{id}/state/set" },
   updatePipeline: { method: "PATCH", path: "/api/v1/pipelines/{id}" },
   updatePipelineConfig: { method: "POST", path: "/api/v1/pipelines/{id}/update-config" },
-  validateConfiguration: { method: "POST", path: "/api/v1/pipelines/validate" },
+  validateConfiguration: { method: "POST", path: "/api/v1/validate" },
   validatePipeline: { method: "POST", path: "/api/v1/pipelines/{id}/validate" },
   watchEvents: { method: "GET", path: "/api/v1/events" },
 } as const satisfies Readonly<Record<keyof Operations, { readonly method: string; readonly path: string }>>;

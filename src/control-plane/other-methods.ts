@@ -2,13 +2,6 @@ import { VitrinaError } from "../domain/error-catalogue.ts";
 import { pathOf } from "./problem.ts";
 import type { Api } from "./server.ts";
 
-declare module "fastify" {
-  interface FastifyContextConfig {
-    /** The path also fits a route with a parameter, which answers the other methods. */
-    readonly isAlsoParameter?: boolean;
-  }
-}
-
 /**
  * The router answers 404 where a path exists but not with that method. To answer 405 and name the methods, every path
  * registered by `register` also gets a route for the methods it lacks.
@@ -16,8 +9,8 @@ declare module "fastify" {
 export async function withOtherMethodsRefused(api: Api, register: () => Promise<void>): Promise<void> {
   const methodsOf = new Map<string, Set<string>>();
   let collecting = true;
-  api.addHook("onRoute", ({ url, method, config }) => {
-    if (!collecting || config?.isAlsoParameter) return;
+  api.addHook("onRoute", ({ url, method }) => {
+    if (!collecting) return;
     methodsOf.set(url, new Set([...(methodsOf.get(url) ?? []), ...[method].flat()]));
   });
   await register();

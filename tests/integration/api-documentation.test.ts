@@ -62,7 +62,6 @@ describe("/openapi.json", () => {
       "patch /pipelines/{id}",
       "post /keys",
       "post /pipelines",
-      "post /pipelines/validate",
       "post /pipelines/{id}/pause",
       "post /pipelines/{id}/preview",
       "post /pipelines/{id}/reconcile",
@@ -78,6 +77,7 @@ describe("/openapi.json", () => {
       "post /pipelines/{id}/validate",
       "post /pipelines/{id}/versions/{version}/restore",
       "post /preview",
+      "post /validate",
       "put /pipelines/{id}/tasks",
     ]);
     expect(operations.every(({ path }) => path.startsWith("/api/v1/"))).toBe(true);

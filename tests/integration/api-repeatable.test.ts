@@ -154,7 +154,7 @@ describe("an Idempotency-Key", () => {
       await post(key, `/pipelines/${id}/validate`),
       await post(key, `/pipelines/${id}/preview`),
       await post(key, "/preview", { source_query: "SELECT 1 AS id" }),
-      await post(key, "/pipelines/validate", pipelineBody("other")),
+      await post(key, "/validate", pipelineBody("other")),
     ]) {
       expect(answer.status, answer.text).toBe(200);
     }

@@ -56,7 +56,7 @@ async function ask(path: string, body?: object) {
   return answer.body;
 }
 
-const validate = (config: object) => ask("/api/v1/pipelines/validate", config);
+const validate = (config: object) => ask("/api/v1/validate", config);
 
 /** Code, severity and place of each problem. */
 const told = ({ problems }: { problems: Problem[] }): string[] =>
@@ -274,7 +274,7 @@ describe("the target", () => {
         target_table: "es:films",
         target_key: ["id"],
       };
-      const { body } = await bare.post("/pipelines/validate", config);
+      const { body } = await bare.post("/validate", config);
       expect(body).toMatchObject({
         target: { table: "es:films", exists: null, note: expect.stringMatching(/runner/) },
         reading: { data_path: "rows", order_by: ["id"] },
@@ -363,7 +363,7 @@ describe("code tasks", () => {
       await lonely.query("CREATE TABLE content.film (id bigint PRIMARY KEY)");
       const [reader, ...rest] = tasks;
       const plan = film({ tasks: [{ ...reader, body: "SELECT id FROM content.film" }, ...rest] });
-      expect((await lonely.post("/pipelines/validate", plan)).body.problems).toEqual([]);
+      expect((await lonely.post("/validate", plan)).body.problems).toEqual([]);
     } finally {
       await lonely.close();
     }
@@ -419,16 +419,7 @@ describe("a stored pipeline", () => {
     expect((await bench.post("/pipelines/nobody/validate")).status).toBe(404);
     const pipeline = await bench.create(film());
     expect((await bench.post(`/pipelines/${pipeline.id}/validate`, { status: "IDLE" })).status).toBe(422);
-    expect((await bench.post("/pipelines/validate", {})).status).toBe(422);
-  });
-
-  it("may be named validate", async () => {
-    const pipeline = await bench.create(film({ name: "validate" }));
-    const answer = await fetch(`${bench.url}/pipelines/validate`);
-    expect(answer.status).toBe(200);
-    expect(await answer.json()).toMatchObject({ id: pipeline.id });
-    const refused = await fetch(`${bench.url}/pipelines/validate`, { method: "PUT" });
-    expect(refused.status).toBe(405);
+    expect((await bench.post("/validate", {})).status).toBe(422);
   });
 });
 

@@ -19,7 +19,7 @@ export function validateRoutes(api: Api, parts: ApiParts, limited: Limited): voi
   });
 
   const schema = operations.validateConfiguration;
-  api.post("/pipelines/validate", { schema, config: { ...asItIsNow, isAlsoParameter: true } }, ({ body: config }) =>
+  api.post("/validate", { schema, config: asItIsNow }, ({ body: config }) =>
     limited(() => validate(parts, { config, stored: undefined, isTrial: false })),
   );
 }
