@@ -64,7 +64,8 @@ export function openElasticsearchSink(config: ElasticsearchSinkConfig): Sink {
 }
 
 async function askDialect(cluster: Cluster): Promise<Dialect> {
-  const { body } = await cluster.ask("reach the search cluster", { method: "GET", path: "/" });
-  const { distribution } = (body as { version?: { distribution?: string } }).version ?? {};
+  // Elasticsearch may not tell this to every login, and its smallest distribution tells it to nobody.
+  const { body } = await cluster.ask("reach the search cluster", { method: "GET", path: "/" }, [403, 405]);
+  const { distribution } = (body as { version?: { distribution?: string } } | undefined)?.version ?? {};
   return distribution === "opensearch" ? "opensearch" : "elasticsearch";
 }

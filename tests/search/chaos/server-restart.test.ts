@@ -1,7 +1,7 @@
 import { expect, inject, it } from "vitest";
-import { startSearchServer } from "../../scripts/search-servers.mjs";
-import { faulted } from "../support/chaos.ts";
-import { changeSource, documentDifferences, openSearchChaos } from "../support/search-chaos.ts";
+import { startSearchServer } from "../../../scripts/search-servers.mjs";
+import { faulted } from "../../support/chaos.ts";
+import { changeSource, documentDifferences, openSearchChaos } from "../../support/search-chaos.ts";
 
 const name = inject("searchServer");
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { faulted } from "../support/chaos.ts";
-import { changeSource, documentDifferences, openSearchChaos, type SearchChaos } from "../support/search-chaos.ts";
+import { faulted } from "../../support/chaos.ts";
+import { changeSource, documentDifferences, openSearchChaos, type SearchChaos } from "../../support/search-chaos.ts";
 
 /** A runner is frozen (SIGSTOP) until its lease is over and another one goes on, then woken (SIGCONT). */
 let chaos: SearchChaos;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Pipeline } from "../../src/domain/pipeline.ts";
-import { diedAt } from "../support/chaos.ts";
+import type { Pipeline } from "../../../src/domain/pipeline.ts";
+import { diedAt } from "../../support/chaos.ts";
 import {
   changeSource,
   documentDifferences,
@@ -11,7 +11,7 @@ import {
   type SearchChaos,
   type SearchLoop,
   type SearchMode,
-} from "../support/search-chaos.ts";
+} from "../../support/search-chaos.ts";
 
 /** As many processes at once as start well on two cores. */
 const AT_ONCE = 3;
