@@ -859,8 +859,11 @@ export interface Operations {
       }[];
       /** Every value as the exact text of PostgreSQL, or null. */
       readonly rows: readonly (readonly (string | null)[])[];
-      /** The values that are longer than shown here: row and column, from 0. */
-      readonly cut: readonly (readonly [number, number])[];
+      /** The values that are longer than shown here, counted from 0. */
+      readonly cut: readonly {
+        readonly row: number;
+        readonly column: number;
+      }[];
       /** False when there are more rows than shown. */
       readonly complete: boolean;
     };
@@ -883,8 +886,11 @@ export interface Operations {
       }[];
       /** Every value as the exact text of PostgreSQL, or null. */
       readonly rows: readonly (readonly (string | null)[])[];
-      /** The values that are longer than shown here: row and column, from 0. */
-      readonly cut: readonly (readonly [number, number])[];
+      /** The values that are longer than shown here, counted from 0. */
+      readonly cut: readonly {
+        readonly row: number;
+        readonly column: number;
+      }[];
       /** False when there are more rows than shown. */
       readonly complete: boolean;
     };

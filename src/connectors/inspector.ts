@@ -68,8 +68,8 @@ export interface PreviewRequest {
 export interface Preview {
   readonly columns: readonly Column[];
   readonly rows: readonly Row[];
-  /** Where texts were cut: [row, column], from 0. */
-  readonly cut: readonly [number, number][];
+  /** Where texts were cut, counted from 0. */
+  readonly cut: readonly { readonly row: number; readonly column: number }[];
   /** False when rows were left out because there are more, or because of their size. */
   readonly complete: boolean;
 }

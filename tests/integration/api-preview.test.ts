@@ -69,7 +69,7 @@ describe("the first rows", () => {
   it("long texts are cut and marked, counted in characters", async () => {
     const { body } = await preview("SELECT repeat('𝄞', 1000) AS fits, repeat('𝄞', 1001) AS cut, 'x' AS short");
     expect(body.rows[0]).toEqual(["𝄞".repeat(1000), "𝄞".repeat(1000), "x"]);
-    expect(body.cut).toEqual([[0, 1]]);
+    expect(body.cut).toEqual([{ row: 0, column: 1 }]);
   });
 
   it("the whole is at most 1 MiB, and says that rows are missing", async () => {

@@ -23,10 +23,12 @@ describe("R8.2 a pipeline whose query is refused", () => {
       pipelineBody("spy", { source_query: "SELECT u.id,\n  pg_sleep(1)\nFROM auth.users u", target_table: "nowhere" }),
     );
     expectProblem(answer, "INVALID_REQUEST");
+    const sleep = expect.stringMatching(/^Line 2, column 3: the function pg_sleep .*\.$/);
+    const users = expect.stringMatching(/^Line 3, column 6: the table auth\.users .*\.$/);
     expect(answer.body.errors).toEqual([
       { pointer: "/target_table", message: expect.any(String) },
-      { pointer: "/source_query", message: expect.stringMatching(/^Line 2, column 3: the function pg_sleep .*\.$/) },
-      { pointer: "/source_query", message: expect.stringMatching(/^Line 3, column 6: the table auth\.users .*\.$/) },
+      { pointer: "/source_query", message: sleep, line: 2, column: 3 },
+      { pointer: "/source_query", message: users, line: 3, column: 6 },
     ]);
     expect(await api.get("/pipelines")).toMatchObject({ body: { items: [] } });
   });

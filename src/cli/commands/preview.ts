@@ -40,7 +40,7 @@ function rowsOf({ api }: Cli, id: string | undefined, options: Options): Promise
 }
 
 function rowTable({ columns, rows, cut }: Answer<"previewQuery">): Table {
-  const isCut = new Set(cut.map((place) => place.join(" ")));
+  const isCut = new Set(cut.map(({ row, column }) => `${row} ${column}`));
   return {
     columns: columns.map(({ name }) => ({ title: name })),
     rows: rows.map((row, y) => row.map((value, x) => (value ?? "NULL") + (isCut.has(`${y} ${x}`) ? "…" : ""))),

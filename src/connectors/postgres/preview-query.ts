@@ -47,7 +47,7 @@ async function firstRows(
   const rowsAtOnce = Math.max(1, Math.floor(maxBytes / (columns.length * maxCellCharacters)));
 
   const rows: Row[] = [];
-  const cut: [number, number][] = [];
+  const cut: { row: number; column: number }[] = [];
   for (let bytes = 0; ; ) {
     await allowUntil(client, deadline);
     const { rows: fetched } = await extended(client, `FETCH ${rowsAtOnce} FROM preview`);
@@ -57,7 +57,7 @@ async function firstRows(
       bytes += cells.reduce((sum, text) => sum + Buffer.byteLength(text ?? ""), 0);
       if (bytes > maxBytes) return { columns, rows, cut, complete: false };
       cells.forEach((text, column) => {
-        if (text !== row[column]) cut.push([rows.length, column]);
+        if (text !== row[column]) cut.push({ row: rows.length, column });
       });
       rows.push(cells);
     }

@@ -13,8 +13,8 @@ const previewSchema = z.object({
   columns: z.array(columnSchema),
   rows: z.array(z.array(z.string().nullable())).describe("Every value as the exact text of PostgreSQL, or null."),
   cut: z
-    .array(z.tuple([z.int(), z.int()]))
-    .describe("The values that are longer than shown here: row and column, from 0."),
+    .array(z.object({ row: z.int(), column: z.int() }))
+    .describe("The values that are longer than shown here, counted from 0."),
   complete: z.boolean().describe("False when there are more rows than shown."),
 });
 
