@@ -31,8 +31,8 @@ export interface Answer {
   readonly body: any;
 }
 
-export async function startTestApi(): Promise<TestApi> {
-  const database = await createTestDatabase(inject("postgresUrl"));
+export async function startTestApi(settings: Record<string, string> = {}): Promise<TestApi> {
+  const database = await createTestDatabase(inject("postgresUrl"), { settings });
   const logged: string[] = [];
   const api = await startApi(database.settings, database.urls, recordingLog(logged));
   const send = async (path: string, init: RequestInit): Promise<Answer> => read(await fetch(`${api.url}${path}`, init));
