@@ -17,6 +17,24 @@ const LATE_COMMIT = "tests/chaos/late-commit.test.ts";
  */
 const MUTATIONS = [
   {
+    name: "access: every login may do everything",
+    file: "src/control-plane/auth/guard.ts",
+    replace: [["mayActAs(caller.role, needed)", "mayActAs(needed, needed)"]],
+    tests: ["tests/integration/api-access.test.ts"],
+  },
+  {
+    name: "access: a revoked key is taken",
+    file: "src/control-plane/auth/key-login.ts",
+    replace: [["found.revoked", "found.name.length === 0"]],
+    tests: ["tests/integration/api-keys.test.ts"],
+  },
+  {
+    name: "audit: a change is kept without its entry",
+    file: "src/postgres/connection.ts",
+    replace: [["await pool.beforeCommit?.(client);", ""]],
+    tests: ["tests/integration/api-audit.test.ts"],
+  },
+  {
     name: "fence: a lost lease is not noticed at commit",
     file: "src/meta-store/postgres/checkpoints.ts",
     replace: [["lease_owner = $2 AND lease_epoch = $3", "$2::uuid IS NOT NULL AND $3::bigint IS NOT NULL"]],
@@ -33,6 +51,12 @@ const MUTATIONS = [
     file: "src/connectors/postgres/sink.ts",
     replace: [["config.idleTimeoutMs", "config.idleTimeoutMs * 0"]],
     tests: [ZOMBIE],
+  },
+  {
+    name: "reconcile: the target is looked at after the source",
+    file: "src/connectors/postgres/comparison.ts",
+    replace: [["ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT pg_current_snapshot()", "READ ONLY"]],
+    tests: ["tests/chaos/reconcile.test.ts"],
   },
   {
     name: "watermark: moves as far as was read, past transactions in flight",
@@ -86,6 +110,40 @@ const MUTATIONS = [
     file: "src/connectors/postgres/query-text.ts",
     replace: [[`collatable ? ' COLLATE "C"' : ""`, 'collatable ? " " : ""']],
     tests: ["tests/chaos/resume.test.ts"],
+  },
+  {
+    name: "query guard: the parse tree is not examined",
+    file: "src/sql-guard/guard.ts",
+    replace: [
+      [
+        "const findings = await examine(query, rules);\n  if (findings.length > 0)",
+        "const findings = await examine(query, rules);\n  if (findings.length > 1e9)",
+      ],
+    ],
+    tests: ["tests/sql-guard/corpus.test.ts", "tests/integration/guarded-queries.test.ts"],
+  },
+  {
+    name: "query guard: what the source makes of a query is not looked at",
+    file: "src/sql-guard/guard.ts",
+    replace: [
+      [
+        "const findings = await audit(session, query, rules);\n  if (findings.length > 0)",
+        "const findings = await audit(session, query, rules);\n  if (findings.length > 1e9)",
+      ],
+    ],
+    tests: ["tests/sql-guard/corpus.test.ts"],
+  },
+  {
+    name: "query guard: a run does not examine its query",
+    file: "src/data-plane/load.ts",
+    replace: [["auditQuery(session, plan.readerQuery, parts.guard)", "Promise.resolve([session, auditQuery])"]],
+    tests: ["tests/integration/guarded-queries.test.ts"],
+  },
+  {
+    name: "query guard: depth is not limited before the parser runs",
+    file: "src/sql-guard/limits.ts",
+    replace: [["const DEEPEST = 300;", "const DEEPEST = 1e9;"]],
+    tests: ["tests/sql-guard/text.test.ts"],
   },
   {
     name: "guard: a full load deletes without a limit",

@@ -9,13 +9,32 @@ const ALLOWED: Record<string, readonly string[]> = {
   observability: ["domain"],
   settings: ["domain"],
   postgres: ["domain"],
+  "sql-guard": ["domain"],
   "embedded-postgres": ["domain"],
   "meta-store": ["domain", "observability", "postgres"],
   tasks: ["domain", "observability"],
   connectors: ["domain", "observability", "postgres"],
-  "control-plane": ["domain", "meta-store/meta-store.ts", "observability", "settings"],
-  "data-plane": ["domain", "meta-store/meta-store.ts", "connectors", "tasks", "observability", "postgres", "settings"],
+  "control-plane": [
+    "domain",
+    "meta-store/meta-store.ts",
+    "connectors/inspector.ts",
+    "sql-guard",
+    "observability",
+    "settings",
+  ],
+  "data-plane": [
+    "domain",
+    "meta-store/meta-store.ts",
+    "connectors",
+    "tasks",
+    "sql-guard",
+    "observability",
+    "postgres",
+    "settings",
+  ],
+  cli: ["settings"],
   main: [
+    "cli",
     "domain",
     "observability",
     "settings",
@@ -60,7 +79,7 @@ describe("the import table", () => {
   });
 
   it("finds imports at all", () => {
-    expect(importsOf("main/vitrina.ts").length).toBeGreaterThan(5);
+    expect(importsOf("main/program.ts").length).toBeGreaterThan(5);
   });
 });
 

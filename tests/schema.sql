@@ -5,6 +5,39 @@ schema etl
   grant USAGE to vitrina_meta
   grant USAGE to vitrina_writer
 
+table etl.api_keys
+  id text not null
+  name text not null
+  role text not null
+  secret_sha256 bytea not null
+  created_at timestamp with time zone not null default clock_timestamp()
+  created_by text not null
+  expires_at timestamp with time zone
+  last_used_at timestamp with time zone
+  revoked_at timestamp with time zone
+table etl.audit_log
+  id bigint not null identity
+  at timestamp with time zone not null default clock_timestamp()
+  actor text not null
+  role text
+  key_id text
+  ip text
+  action text not null
+  object text
+  object_name text
+  outcome text not null
+  http_status integer
+  request_id text
+  details jsonb not null default '{}'::jsonb
+table etl.etl_answers
+  actor text not null
+  key text not null
+  operation text not null
+  request_hash text not null
+  begun_at timestamp with time zone not null default clock_timestamp()
+  status integer
+  headers jsonb
+  body text
 table etl.etl_pipeline_tasks
   id uuid not null default gen_random_uuid()
   pipeline_id uuid not null
@@ -53,6 +86,25 @@ table etl.etl_pipelines
   lookback_seconds integer not null default 0
   next_run_at timestamp(3) with time zone
   schedule_error text
+  run_request integer not null default 0
+  changed_xid xid8 not null default pg_current_xact_id()
+table etl.etl_reconciles
+  id uuid not null default gen_random_uuid()
+  pipeline_id uuid not null
+  status text not null default 'WAITING'::text
+  requested_by text not null
+  requested_at timestamp with time zone not null default clock_timestamp()
+  started_at timestamp with time zone
+  finished_at timestamp with time zone
+  config_version integer
+  runner_id uuid
+  rows_compared bigint not null default 0
+  report jsonb
+  error_code text
+  error text
+  lease_epoch bigint not null default 0
+  lease_expires_at timestamp with time zone
+  losses integer not null default 0
 table etl.etl_rejects
   id bigint not null identity
   pipeline_id uuid not null
@@ -62,6 +114,7 @@ table etl.etl_rejects
   error_code text not null
   error text not null
   created_at timestamp with time zone not null default clock_timestamp()
+  retry_requested_at timestamp with time zone
 table etl.etl_runners
   id uuid not null
   hostname text not null
@@ -70,6 +123,8 @@ table etl.etl_runners
   started_at timestamp with time zone not null default clock_timestamp()
   last_seen_at timestamp with time zone not null default clock_timestamp()
   stopped_at timestamp with time zone
+  tasks jsonb not null default '[]'::jsonb
+  report_every_ms integer not null default 5000
 table etl.etl_runs
   id uuid not null default gen_random_uuid()
   pipeline_id uuid not null
@@ -98,6 +153,11 @@ table etl.etl_runs
   read_ms bigint not null default 0
   transform_ms bigint not null default 0
   write_ms bigint not null default 0
+  run_request integer not null default 0
+  applied_version integer not null default 0
+  estimated_rows bigint
+  changed_xid xid8 not null default pg_current_xact_id()
+  resumed boolean
 table etl.etl_state
   pipeline_id uuid not null
   last_processed_value text
@@ -117,6 +177,20 @@ table etl.schema_migrations
   checksum text not null
   applied_at timestamp with time zone not null default clock_timestamp()
 
+constraint etl.api_keys api_keys_id_check: CHECK ((id ~ '^[0-9a-f]{12}$'::text))
+constraint etl.api_keys api_keys_name_check: CHECK ((name <> ''::text))
+constraint etl.api_keys api_keys_pkey: PRIMARY KEY (id)
+constraint etl.api_keys api_keys_role_check: CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'editor'::text, 'admin'::text])))
+constraint etl.api_keys api_keys_secret_sha256_check: CHECK ((octet_length(secret_sha256) = 32))
+constraint etl.api_keys expires_after_it_is_made: CHECK ((expires_at > created_at))
+constraint etl.audit_log audit_log_details_check: CHECK ((jsonb_typeof(details) = 'object'::text))
+constraint etl.audit_log audit_log_http_status_check: CHECK (((http_status >= 100) AND (http_status <= 599)))
+constraint etl.audit_log audit_log_outcome_check: CHECK ((outcome = ANY (ARRAY['done'::text, 'refused'::text, 'denied'::text])))
+constraint etl.audit_log audit_log_pkey: PRIMARY KEY (id)
+constraint etl.etl_answers answered_as_a_whole: CHECK ((((status IS NULL) = (headers IS NULL)) AND ((status IS NULL) = (body IS NULL))))
+constraint etl.etl_answers etl_answers_key_check: CHECK (((length(key) >= 1) AND (length(key) <= 255)))
+constraint etl.etl_answers etl_answers_pkey: PRIMARY KEY (actor, key, operation)
+constraint etl.etl_answers etl_answers_status_check: CHECK (((status >= 200) AND (status <= 299)))
 constraint etl.etl_pipeline_tasks etl_pipeline_tasks_body_check: CHECK ((body <> ''::text))
 constraint etl.etl_pipeline_tasks etl_pipeline_tasks_order_index_check: CHECK ((order_index >= 1))
 constraint etl.etl_pipeline_tasks etl_pipeline_tasks_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
@@ -135,8 +209,9 @@ constraint etl.etl_pipelines etl_pipelines_max_rejects_check: CHECK ((max_reject
 constraint etl.etl_pipelines etl_pipelines_mode_check: CHECK ((mode = ANY (ARRAY['full'::text, 'incremental'::text])))
 constraint etl.etl_pipelines etl_pipelines_name_check: CHECK ((name ~ '^[A-Za-z][A-Za-z0-9_.-]{0,62}$'::text))
 constraint etl.etl_pipelines etl_pipelines_name_key: UNIQUE (name)
-constraint etl.etl_pipelines etl_pipelines_null_cursor_check: CHECK ((null_cursor = ANY (ARRAY['reject'::text, 'exclude'::text])))
+constraint etl.etl_pipelines etl_pipelines_null_cursor_check: CHECK ((null_cursor = ANY (ARRAY['reject'::text, 'exclude'::text, 'each_run'::text])))
 constraint etl.etl_pipelines etl_pipelines_pkey: PRIMARY KEY (id)
+constraint etl.etl_pipelines etl_pipelines_run_request_check: CHECK ((run_request >= 0))
 constraint etl.etl_pipelines etl_pipelines_run_trigger_check: CHECK ((run_trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text])))
 constraint etl.etl_pipelines etl_pipelines_source_type_check: CHECK ((source_type = 'postgres'::text))
 constraint etl.etl_pipelines etl_pipelines_status_check: CHECK ((status = ANY (ARRAY['IDLE'::text, 'RUN_REQUESTED'::text, 'RUNNING'::text, 'PAUSE_REQUESTED'::text, 'PAUSED'::text, 'FAILED'::text])))
@@ -148,18 +223,33 @@ constraint etl.etl_pipelines incremental_has_a_key: CHECK (((mode <> 'incrementa
 constraint etl.etl_pipelines planned_means_scheduled: CHECK (((next_run_at IS NULL) OR (enabled AND (schedule_interval IS NOT NULL))))
 constraint etl.etl_pipelines planned_or_refused: CHECK (((next_run_at IS NULL) OR (schedule_error IS NULL)))
 constraint etl.etl_pipelines waiting_has_a_trigger: CHECK (((status <> 'RUN_REQUESTED'::text) OR ((run_requested_at IS NOT NULL) AND (run_trigger IS NOT NULL))))
+constraint etl.etl_reconciles etl_reconciles_error_check: CHECK ((length(error) <= 4000))
+constraint etl.etl_reconciles etl_reconciles_lease_epoch_check: CHECK ((lease_epoch >= 0))
+constraint etl.etl_reconciles etl_reconciles_losses_check: CHECK ((losses >= 0))
+constraint etl.etl_reconciles etl_reconciles_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
+constraint etl.etl_reconciles etl_reconciles_pkey: PRIMARY KEY (id)
+constraint etl.etl_reconciles etl_reconciles_rows_compared_check: CHECK ((rows_compared >= 0))
+constraint etl.etl_reconciles etl_reconciles_status_check: CHECK ((status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text, 'MATCH'::text, 'DIFFERENT'::text, 'INCONCLUSIVE'::text, 'FAILED'::text])))
+constraint etl.etl_reconciles failed_says_why: CHECK (((status <> 'FAILED'::text) OR ((error IS NOT NULL) AND (error_code IS NOT NULL))))
+constraint etl.etl_reconciles finished_when_ended: CHECK (((status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text])) = (finished_at IS NULL)))
+constraint etl.etl_reconciles inconclusive_says_why: CHECK (((status <> 'INCONCLUSIVE'::text) OR (report IS NOT NULL) OR (error IS NOT NULL)))
+constraint etl.etl_reconciles judged_by_a_report: CHECK (((status <> ALL (ARRAY['MATCH'::text, 'DIFFERENT'::text])) OR (report IS NOT NULL)))
+constraint etl.etl_reconciles running_means_leased: CHECK ((((status = 'RUNNING'::text) = (lease_expires_at IS NOT NULL)) AND ((status <> 'RUNNING'::text) OR (runner_id IS NOT NULL))))
 constraint etl.etl_rejects etl_rejects_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
 constraint etl.etl_rejects etl_rejects_pkey: PRIMARY KEY (id)
 constraint etl.etl_rejects etl_rejects_run_id_fkey: FOREIGN KEY (run_id) REFERENCES etl.etl_runs(id) ON DELETE CASCADE
 constraint etl.etl_runners etl_runners_pkey: PRIMARY KEY (id)
+constraint etl.etl_runners etl_runners_report_every_ms_check: CHECK ((report_every_ms > 0))
 constraint etl.etl_runs etl_runs_attempt_check: CHECK ((attempt >= 1))
 constraint etl.etl_runs etl_runs_batches_check: CHECK ((batches >= 0))
 constraint etl.etl_runs etl_runs_bytes_check: CHECK ((bytes >= 0))
 constraint etl.etl_runs etl_runs_error_check: CHECK ((length(error) <= 4000))
+constraint etl.etl_runs etl_runs_estimated_rows_check: CHECK ((estimated_rows >= 0))
 constraint etl.etl_runs etl_runs_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
 constraint etl.etl_runs etl_runs_pkey: PRIMARY KEY (id)
 constraint etl.etl_runs etl_runs_rows_added_check: CHECK ((rows_added >= 0))
 constraint etl.etl_runs etl_runs_rows_deleted_check: CHECK ((rows_deleted >= 0))
+constraint etl.etl_runs etl_runs_run_request_check: CHECK ((run_request >= 0))
 constraint etl.etl_runs etl_runs_status_check: CHECK ((status = ANY (ARRAY['RUNNING'::text, 'SUCCESS'::text, 'FAILED'::text, 'PAUSED'::text])))
 constraint etl.etl_runs etl_runs_trigger_check: CHECK ((trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text])))
 constraint etl.etl_runs failed_says_why: CHECK (((status = 'FAILED'::text) = ((error IS NOT NULL) AND (error_code IS NOT NULL))))
@@ -174,16 +264,34 @@ constraint etl.etl_state position_has_a_fingerprint: CHECK (((scan_position IS N
 constraint etl.etl_state watermark_has_a_fingerprint: CHECK (((last_processed_value IS NULL) OR (watermark_fingerprint IS NOT NULL)))
 constraint etl.schema_migrations schema_migrations_pkey: PRIMARY KEY (version)
 
+CREATE INDEX api_keys_newest ON etl.api_keys USING btree (created_at DESC, id DESC)
+CREATE INDEX audit_log_of_actor ON etl.audit_log USING btree (actor, id DESC)
+CREATE INDEX audit_log_of_object ON etl.audit_log USING btree (object, id DESC)
+CREATE INDEX etl_answers_oldest ON etl.etl_answers USING btree (begun_at)
+CREATE INDEX etl_pipelines_by_name ON etl.etl_pipelines USING btree (name COLLATE "C")
+CREATE INDEX etl_pipelines_changed ON etl.etl_pipelines USING btree (changed_xid)
 CREATE INDEX etl_pipelines_leased ON etl.etl_pipelines USING btree (lease_expires_at) WHERE (status = ANY (ARRAY['RUNNING'::text, 'PAUSE_REQUESTED'::text]))
 CREATE INDEX etl_pipelines_scheduled ON etl.etl_pipelines USING btree (next_run_at NULLS FIRST, id) WHERE (enabled AND (schedule_interval IS NOT NULL) AND (schedule_error IS NULL))
+CREATE INDEX etl_pipelines_stopped ON etl.etl_pipelines USING btree (name COLLATE "C") WHERE (status = ANY (ARRAY['PAUSED'::text, 'FAILED'::text]))
 CREATE INDEX etl_pipelines_waiting ON etl.etl_pipelines USING btree (run_requested_at, id) WHERE (enabled AND (status = 'RUN_REQUESTED'::text))
+CREATE INDEX etl_reconciles_newest ON etl.etl_reconciles USING btree (pipeline_id, requested_at DESC, id DESC)
+CREATE INDEX etl_reconciles_open ON etl.etl_reconciles USING btree (requested_at, id) WHERE (status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text]))
 CREATE INDEX etl_rejects_newest ON etl.etl_rejects USING btree (pipeline_id, id DESC)
+CREATE INDEX etl_rejects_to_retry ON etl.etl_rejects USING btree (pipeline_id, id) WHERE (retry_requested_at IS NOT NULL)
+CREATE INDEX etl_runs_changed ON etl.etl_runs USING btree (changed_xid)
 CREATE INDEX etl_runs_newest ON etl.etl_runs USING btree (pipeline_id, started_at DESC, id DESC)
+CREATE INDEX etl_runs_newest_of_all ON etl.etl_runs USING btree (started_at DESC, id DESC)
+CREATE INDEX etl_runs_newest_stopped ON etl.etl_runs USING btree (started_at DESC, id DESC) WHERE (status = ANY (ARRAY['PAUSED'::text, 'FAILED'::text]))
+CREATE UNIQUE INDEX api_keys_pkey ON etl.api_keys USING btree (id)
+CREATE UNIQUE INDEX audit_log_pkey ON etl.audit_log USING btree (id)
+CREATE UNIQUE INDEX etl_answers_pkey ON etl.etl_answers USING btree (actor, key, operation)
 CREATE UNIQUE INDEX etl_pipeline_tasks_pipeline_id_order_index_key ON etl.etl_pipeline_tasks USING btree (pipeline_id, order_index)
 CREATE UNIQUE INDEX etl_pipeline_tasks_pkey ON etl.etl_pipeline_tasks USING btree (id)
 CREATE UNIQUE INDEX etl_pipeline_versions_pkey ON etl.etl_pipeline_versions USING btree (pipeline_id, version)
 CREATE UNIQUE INDEX etl_pipelines_name_key ON etl.etl_pipelines USING btree (name)
 CREATE UNIQUE INDEX etl_pipelines_pkey ON etl.etl_pipelines USING btree (id)
+CREATE UNIQUE INDEX etl_reconciles_one_at_a_time ON etl.etl_reconciles USING btree (pipeline_id) WHERE (status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text]))
+CREATE UNIQUE INDEX etl_reconciles_pkey ON etl.etl_reconciles USING btree (id)
 CREATE UNIQUE INDEX etl_rejects_pkey ON etl.etl_rejects USING btree (id)
 CREATE UNIQUE INDEX etl_runners_pkey ON etl.etl_runners USING btree (id)
 CREATE UNIQUE INDEX etl_runs_one_at_a_time ON etl.etl_runs USING btree (pipeline_id) WHERE (status = 'RUNNING'::text)
@@ -193,8 +301,15 @@ CREATE UNIQUE INDEX schema_migrations_pkey ON etl.schema_migrations USING btree 
 
 CREATE TRIGGER complete_run_request BEFORE INSERT OR UPDATE OF status ON etl.etl_pipelines FOR EACH ROW WHEN ((new.status = 'RUN_REQUESTED'::text)) EXECUTE FUNCTION etl.complete_run_request()
 CREATE TRIGGER forget_plan BEFORE UPDATE OF schedule_interval, enabled ON etl.etl_pipelines FOR EACH ROW WHEN (((old.schedule_interval IS DISTINCT FROM new.schedule_interval) OR (old.enabled IS DISTINCT FROM new.enabled))) EXECUTE FUNCTION etl.forget_plan()
+CREATE TRIGGER notify_runners AFTER INSERT OR UPDATE OF status ON etl.etl_reconciles FOR EACH ROW WHEN ((new.status = 'WAITING'::text)) EXECUTE FUNCTION etl.notify_runners()
 CREATE TRIGGER notify_runners AFTER INSERT OR UPDATE OF status, enabled ON etl.etl_pipelines FOR EACH ROW WHEN ((new.enabled AND (new.status = ANY (ARRAY['RUN_REQUESTED'::text, 'PAUSE_REQUESTED'::text])))) EXECUTE FUNCTION etl.notify_runners()
 CREATE TRIGGER notify_runners_of_schedule AFTER INSERT OR UPDATE OF schedule_interval, enabled ON etl.etl_pipelines FOR EACH ROW WHEN ((new.enabled AND (new.schedule_interval IS NOT NULL) AND (new.next_run_at IS NULL) AND (new.schedule_error IS NULL))) EXECUTE FUNCTION etl.notify_runners()
+CREATE TRIGGER notify_watchers AFTER UPDATE OF status ON etl.etl_runs FOR EACH ROW WHEN ((old.status IS DISTINCT FROM new.status)) EXECUTE FUNCTION etl.notify_watchers()
+CREATE TRIGGER notify_watchers AFTER UPDATE OF status, enabled, config_version ON etl.etl_pipelines FOR EACH ROW WHEN ((((old.status IS DISTINCT FROM new.status) OR (old.enabled IS DISTINCT FROM new.enabled)) OR (old.config_version IS DISTINCT FROM new.config_version))) EXECUTE FUNCTION etl.notify_watchers()
+CREATE TRIGGER notify_watchers_of_new AFTER INSERT ON etl.etl_pipelines FOR EACH ROW EXECUTE FUNCTION etl.notify_watchers()
+CREATE TRIGGER notify_watchers_of_new AFTER INSERT ON etl.etl_runs FOR EACH ROW EXECUTE FUNCTION etl.notify_watchers()
+CREATE TRIGGER stamp_change BEFORE UPDATE OF status ON etl.etl_runs FOR EACH ROW WHEN ((old.status IS DISTINCT FROM new.status)) EXECUTE FUNCTION etl.stamp_change()
+CREATE TRIGGER stamp_change BEFORE UPDATE OF status, enabled, config_version ON etl.etl_pipelines FOR EACH ROW WHEN ((((old.status IS DISTINCT FROM new.status) OR (old.enabled IS DISTINCT FROM new.enabled)) OR (old.config_version IS DISTINCT FROM new.config_version))) EXECUTE FUNCTION etl.stamp_change()
 
 CREATE OR REPLACE FUNCTION etl.complete_run_request()
  RETURNS trigger
@@ -204,6 +319,9 @@ AS $function$
 BEGIN
   NEW.run_requested_at := coalesce(NEW.run_requested_at, clock_timestamp());
   NEW.run_trigger := coalesce(NEW.run_trigger, 'api');
+  IF TG_OP = 'INSERT' OR OLD.status IN ('IDLE', 'PAUSED', 'FAILED') THEN
+    NEW.run_request := NEW.run_request + 1;
+  END IF;
   RETURN NEW;
 END
 $function$
@@ -231,22 +349,59 @@ BEGIN
 END
 $function$
 
+CREATE OR REPLACE FUNCTION etl.notify_watchers()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+BEGIN
+  IF TG_TABLE_NAME = 'etl_runs' THEN
+    PERFORM pg_notify('vitrina_changes', NEW.pipeline_id::text);
+  ELSE
+    PERFORM pg_notify('vitrina_changes', NEW.id::text);
+  END IF;
+  RETURN NULL;
+END
+$function$
 
+CREATE OR REPLACE FUNCTION etl.stamp_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+BEGIN
+  NEW.changed_xid := pg_current_xact_id();
+  RETURN NEW;
+END
+$function$
+
+
+grant DELETE on etl.etl_answers to vitrina_meta
 grant DELETE on etl.etl_pipeline_tasks to vitrina_meta
 grant DELETE on etl.etl_pipelines to vitrina_meta
 grant DELETE on etl.etl_rejects to vitrina_meta
+grant DELETE on etl.etl_rejects to vitrina_writer
+grant DELETE on etl.etl_runners to vitrina_meta
 grant DELETE on etl.etl_state to vitrina_meta
+grant INSERT on etl.api_keys to vitrina_meta
+grant INSERT on etl.audit_log to vitrina_meta
+grant INSERT on etl.etl_answers to vitrina_meta
 grant INSERT on etl.etl_pipeline_tasks to vitrina_meta
 grant INSERT on etl.etl_pipeline_versions to vitrina_meta
 grant INSERT on etl.etl_pipelines to vitrina_meta
+grant INSERT on etl.etl_reconciles to vitrina_meta
 grant INSERT on etl.etl_rejects to vitrina_meta
 grant INSERT on etl.etl_rejects to vitrina_writer
 grant INSERT on etl.etl_runners to vitrina_meta
 grant INSERT on etl.etl_runs to vitrina_meta
 grant INSERT on etl.etl_state to vitrina_meta
+grant SELECT on etl.api_keys to vitrina_meta
+grant SELECT on etl.audit_log to vitrina_meta
+grant SELECT on etl.etl_answers to vitrina_meta
 grant SELECT on etl.etl_pipeline_tasks to vitrina_meta
 grant SELECT on etl.etl_pipeline_versions to vitrina_meta
 grant SELECT on etl.etl_pipelines to vitrina_meta
+grant SELECT on etl.etl_reconciles to vitrina_meta
 grant SELECT on etl.etl_rejects to vitrina_meta
 grant SELECT on etl.etl_runners to vitrina_meta
 grant SELECT on etl.etl_runs to vitrina_meta
@@ -254,14 +409,18 @@ grant SELECT on etl.etl_runs to vitrina_writer
 grant SELECT on etl.etl_state to vitrina_meta
 grant SELECT on etl.etl_state to vitrina_writer
 grant SELECT on etl.schema_migrations to vitrina_meta
+grant UPDATE on etl.etl_answers to vitrina_meta
 grant UPDATE on etl.etl_pipeline_tasks to vitrina_meta
 grant UPDATE on etl.etl_pipelines to vitrina_meta
+grant UPDATE on etl.etl_reconciles to vitrina_meta
 grant UPDATE on etl.etl_rejects to vitrina_meta
 grant UPDATE on etl.etl_runners to vitrina_meta
 grant UPDATE on etl.etl_runs to vitrina_meta
 grant UPDATE on etl.etl_state to vitrina_meta
 grant UPDATE on etl.etl_state to vitrina_writer
 
-grant SELECT (batch_size, config_version, enabled, id, lease_epoch, lease_expires_at, lease_owner, status) on etl.etl_pipelines to vitrina_writer
-grant UPDATE (batches, bytes, read_ms, rows_added, rows_deduplicated, rows_deleted, rows_dropped, rows_read, rows_rejected, rows_unchanged, rows_written, transform_ms, write_ms) on etl.etl_runs to vitrina_writer
+grant SELECT (batch_size, config_version, enabled, id, lease_epoch, lease_expires_at, lease_owner, max_delete_percent, max_rejects, status) on etl.etl_pipelines to vitrina_writer
+grant SELECT (id, pipeline_id) on etl.etl_rejects to vitrina_writer
+grant UPDATE (applied_version, batches, bytes, read_ms, rows_added, rows_deduplicated, rows_deleted, rows_dropped, rows_read, rows_rejected, rows_unchanged, rows_written, transform_ms, write_ms) on etl.etl_runs to vitrina_writer
+grant UPDATE (last_used_at, revoked_at) on etl.api_keys to vitrina_meta
 grant UPDATE (lease_expires_at) on etl.etl_pipelines to vitrina_writer

@@ -1,4 +1,5 @@
 import type { ScanPosition } from "../domain/checkpoint.ts";
+import type { Differences, SourceSide, TargetSide } from "../domain/reconcile.ts";
 import type { Column, Row } from "../domain/row.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
 import type { Target } from "../domain/target.ts";
@@ -17,6 +18,8 @@ import type { ReadRequest } from "./source.ts";
  */
 export interface Sink {
   open(request: SinkRequest): Promise<SinkWriter>;
+  /** For reconcile: compares rows with what the target holds at this moment. Changes nothing. */
+  openComparison(request: ComparisonRequest): Promise<Comparison>;
   /** Tells whether source and target are the same database; null where it cannot be told. */
   databaseId(): Promise<string | null>;
 }
@@ -29,6 +32,7 @@ export interface SinkRequest {
   readonly createTarget: boolean;
   readonly addColumns: boolean;
   readonly load: LoadRequest;
+  /** Looked at when the load ends: until then the caller may change what it says. */
   readonly guard: DeletionGuard;
   /** Set when the meta-store is elsewhere: the sink keeps a checkpoint beside its data, for this claim. */
   readonly keepFor: CheckpointOwner | undefined;
@@ -127,4 +131,45 @@ export interface PulledRows {
   readonly count: number;
   /** The ordering columns of the last row. */
   readonly position: ScanPosition;
+}
+
+export interface ComparisonRequest {
+  readonly target: Target;
+  /** Of the rows that will be added. */
+  readonly columns: readonly Column[];
+  /** Empty: the target's own key. */
+  readonly key: readonly string[];
+  /** A column whose least and greatest value are wanted, too. */
+  readonly incrementalKey: string | null;
+  /**
+   * False: a row that the target's types refuse ends the comparison with an error of class `row`. True: such rows are
+   * set aside one by one, which costs the target more.
+   */
+  readonly setRefusedAside: boolean;
+}
+
+/**
+ * Rows of the source against the target.
+ *
+ * Contract. The target is compared as it stood when the comparison was opened (a snapshot; a search index has its
+ * point in time for that): the source is read afterwards, and that order is what keeps rows that change meanwhile
+ * from being taken for differences. Rows come in any order; of several with one key the last counts. A row is
+ * different exactly when a load would write it: what a load takes for unchanged is equal here, too, so each sink
+ * compares in its own form (stored values of a table, documents of an index), and names the columns that it compares.
+ * Every difference is counted, and the first of each kind are listed. Memory does not grow with the rows, but for a
+ * few bytes for each where there is no other way to find what is extra.
+ */
+export interface Comparison {
+  readonly key: readonly string[];
+  readonly columns: readonly string[];
+  /** `pending`: the next run reads these rows, so a difference in them is counted apart. */
+  add(batch: RowBatch, standing: "settled" | "pending"): Promise<void>;
+  /** After the last row; lists up to `limit` keys of each kind. */
+  finish(limit: number): Promise<ComparisonResult>;
+  close(): Promise<void>;
+}
+
+export interface ComparisonResult extends Differences {
+  readonly source: SourceSide;
+  readonly target: TargetSide;
 }

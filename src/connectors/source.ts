@@ -1,5 +1,6 @@
 import type { ScanPosition } from "../domain/checkpoint.ts";
 import type { Column } from "../domain/row.ts";
+import type { SqlSession } from "../domain/sql-session.ts";
 import type { CursorRules, EndOfLoad, Horizon, NextStart } from "../domain/watermark.ts";
 import type { RowBatch } from "./row-batch.ts";
 
@@ -13,6 +14,8 @@ export interface Source {
   /** The columns the query returns; throws a sentence a person understands when the query cannot run. */
   describe(query: string): Promise<readonly Column[]>;
   open(request: ReadRequest): Promise<SourceReader>;
+  /** The reader's session, outside any transaction and taking one statement at a time: to examine a query in it. */
+  lendSession<T>(use: (session: SqlSession) => Promise<T>): Promise<T>;
   /** Tells whether two connections reach the same database; null where it cannot be told. */
   databaseId(): Promise<string | null>;
 
@@ -24,6 +27,8 @@ export interface Source {
   nextStart(end: EndOfLoad): Promise<NextStart>;
   /** True when reading batch by batch, each by a statement of its own, costs about as much as reading all at once. */
   canSeek(request: ReadRequest, batchSize: number): Promise<boolean>;
+  /** How many rows the read would give, as far as the planner can tell. */
+  estimateRows(request: ReadRequest): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -34,10 +39,21 @@ export interface ReadRequest {
   readonly orderBy: readonly string[];
   /** A shorter position than `orderBy` stands before every row that begins with it. */
   readonly after: ScanPosition | null;
+  /** Only rows that a read `after` this position would not give. */
+  readonly until?: ScanPosition | null;
+  /** Only rows with one of these keys. */
+  readonly only?: KeyChoice | undefined;
   /** True: the row at the position is read again. Needed where a position does not name a single row. */
   readonly inclusive: boolean;
-  /** Rows without a value in the first ordering column: met at the end, or left out. */
-  readonly nulls: "last" | "excluded";
+  /** Rows without a value in the first ordering column: met at the end, left out, or the only ones. */
+  readonly nulls: "last" | "excluded" | "only";
+}
+
+export interface KeyChoice {
+  readonly columns: readonly string[];
+  readonly keys: readonly (readonly string[])[];
+  /** True: compare texts, because a key may not be a value of the column's type. An index cannot help then. */
+  readonly byText: boolean;
 }
 
 export interface SourceReader {

@@ -1,4 +1,5 @@
 import { VitrinaError } from "../domain/error-catalogue.ts";
+import { requirePlainStructure } from "./json-structure.ts";
 import type { Api } from "./server.ts";
 
 const BODY_LIMIT_KIB = 256;
@@ -32,8 +33,15 @@ export function unsupportedMediaType(cause?: unknown): VitrinaError {
 }
 
 function parseJson(body: Buffer): unknown {
+  const { text, value } = readJson(body);
+  requirePlainStructure(text);
+  return value;
+}
+
+function readJson(body: Buffer): { text: string; value: unknown } {
   try {
-    return JSON.parse(utf8.decode(body));
+    const text = utf8.decode(body);
+    return { text, value: JSON.parse(text) };
   } catch (cause) {
     const reason = cause instanceof SyntaxError ? cause.message : "It is not UTF-8";
     throw new VitrinaError("MALFORMED_REQUEST", `The body is not valid JSON: ${reason}.`, { cause });

@@ -60,6 +60,8 @@ function forStrangers(error: VitrinaError, { id }: FastifyRequest): VitrinaError
       return new VitrinaError(error.code, "The database cannot be reached at the moment.", { cause: error });
     case "DATABASE_BUSY":
       return new VitrinaError(error.code, "The database could not finish in time.", { cause: error });
+    case "LOGIN_UNAVAILABLE":
+      return error;
     // Here they speak of Vitrina's own tables, so the caller did nothing wrong.
     case "PERMISSION_DENIED":
     case "ROW_REFUSED":

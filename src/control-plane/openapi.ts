@@ -3,11 +3,13 @@ import swaggerUi from "@fastify/swagger-ui";
 import { jsonSchemaTransform, jsonSchemaTransformObject } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { pipelineSchema } from "../domain/pipeline.ts";
+import { reconcileSchema } from "../domain/reconcile.ts";
 import { runSchema } from "../domain/run.ts";
+import { describeAccess } from "./auth/documented-access.ts";
 import { problemSchema } from "./problem.ts";
 import type { Api } from "./server.ts";
 
-const COMPONENTS = { Pipeline: pipelineSchema, Run: runSchema, Problem: problemSchema };
+const COMPONENTS = { Pipeline: pipelineSchema, Run: runSchema, Reconcile: reconcileSchema, Problem: problemSchema };
 for (const [id, schema] of Object.entries(COMPONENTS)) {
   z.globalRegistry.add(schema, { ...z.globalRegistry.get(schema), id });
 }
@@ -26,13 +28,26 @@ export async function registerDocumentation(api: Api, version: string): Promise<
         version,
         license: { name: "Apache-2.0", identifier: "Apache-2.0" },
       },
+      components: {
+        securitySchemes: {
+          bearer: { type: "http", scheme: "bearer", description: "A key of Vitrina, or a token of the login service." },
+        },
+      },
       tags: [
         { name: "pipelines", description: "Configure pipelines, run and pause them." },
+        { name: "trying out", description: "Find out what a configuration would do, without doing it." },
         { name: "runs", description: "What runs did." },
+        { name: "events", description: "What changes, as it changes." },
+        { name: "versions", description: "What pipelines were configured like before." },
+        { name: "tasks", description: "Task plans, and the code tasks of the runners." },
+        { name: "runners", description: "Who executes the pipelines." },
+        { name: "access", description: "Keys, and who did what." },
+        { name: "rejects", description: "Rows that a target refused." },
+        { name: "reconcile", description: "Compare source and target." },
         { name: "health", description: "For probes." },
       ],
     },
-    transform: jsonSchemaTransform,
+    transform: ({ schema, ...rest }) => jsonSchemaTransform({ schema: describeAccess(schema), ...rest }),
     transformObject: withComponents,
   });
   await api.register(swaggerUi, {
@@ -42,12 +57,26 @@ export async function registerDocumentation(api: Api, version: string): Promise<
   });
 }
 
+interface Described {
+  readonly paths: Record<string, Record<string, { requestBody?: { required?: boolean; content: object } }>>;
+  readonly components: { readonly schemas: object };
+}
+
 /** Each component comes twice, as read and as written; ours are only ever read. */
 const withComponents: typeof jsonSchemaTransformObject = (document) => {
-  const { components, ...rest } = jsonSchemaTransformObject(document) as { components: { schemas: object } };
+  const { components, ...rest } = jsonSchemaTransformObject(document) as unknown as Described;
   const read = Object.entries(components.schemas).filter(([name]) => name in COMPONENTS);
-  return { ...rest, components: { ...components, schemas: Object.fromEntries(read) } };
+  markOptionalBodies(rest);
+  return { ...rest, components: { ...components, schemas: Object.fromEntries(read) } } as never;
 };
+
+/** A body that may be null may be left out; the plugin calls every body required. */
+function markOptionalBodies({ paths }: Pick<Described, "paths">): void {
+  for (const { requestBody } of Object.values(paths).flatMap((methods) => Object.values(methods))) {
+    const schema = Object.values(requestBody?.content ?? {})[0]?.schema as { anyOf?: { type?: string }[] } | undefined;
+    if (requestBody && schema?.anyOf?.some(({ type }) => type === "null")) requestBody.required = false;
+  }
+}
 
 /** For routes that answer, but need not be documented twice. */
 export function hideFromDocumentation(api: Api): void {

@@ -24,6 +24,7 @@ function refuseOtherMethods(api: Api, url: string, methods: ReadonlySet<string>)
     url,
     method: api.supportedMethods.filter((method) => !methods.has(method)),
     schema: { hide: true },
+    config: { access: "anyone" },
     // Before the body is looked at: whatever it is, the method is wrong.
     onRequest: async (request, reply) => {
       reply.header("allow", allow);

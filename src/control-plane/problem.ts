@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { ERROR_CATALOGUE, type VitrinaError } from "../domain/error-catalogue.ts";
 
-const CONTENT_TYPE = "application/problem+json";
+export const PROBLEM_TYPE = "application/problem+json";
 
 /** RFC 9457 problem details; `detail` is always a sentence for a person. */
 export const problemSchema = z
@@ -15,10 +15,22 @@ export const problemSchema = z
     code: z.string().describe("Stable; programs decide by it."),
     hint: z.string().describe("What to do next."),
     errors: z
-      .array(z.object({ pointer: z.string().describe("JSON pointer to the field."), message: z.string() }))
+      .array(
+        z.object({
+          pointer: z.string().describe("JSON pointer to the field."),
+          message: z.string(),
+          line: z.int().optional().describe("Where in the query, from 1."),
+          column: z.int().optional(),
+        }),
+      )
       .optional()
       .describe("Every mistake in the request."),
+    role_needed: z.string().optional().describe("The role that the operation needs."),
+    role_held: z.string().nullable().optional().describe("The role that the caller has."),
     pipeline_status: z.string().optional().describe("The status that does not allow the request."),
+    line: z.int().optional().describe("Where in the query, from 1."),
+    column: z.int().optional(),
+    config_version: z.int().optional().describe("The version that If-Match does not fit."),
     request_id: z.string().optional().describe("Find the request in the log by it."),
   })
   .describe("Problem details (RFC 9457).");
@@ -30,20 +42,25 @@ export function sendProblem(
   error: VitrinaError,
   status: number = error.httpStatus,
 ): FastifyReply {
-  const body = {
+  const body = problemBody(error, pathOf(request), status);
+  request.refusal = error.code;
+  if ([429, 503].includes(status) && !reply.hasHeader("retry-after")) reply.header("retry-after", "2");
+  // Sent as text: a route's answer schema describes its success, not its problems.
+  return reply.code(status).type(PROBLEM_TYPE).serializer(String).send(JSON.stringify(body));
+}
+
+export function problemBody(error: VitrinaError, path: string, status: number = error.httpStatus): object {
+  return {
     type: `urn:vitrina:error:${error.code.toLowerCase().replaceAll("_", "-")}`,
     title: ERROR_CATALOGUE[error.code].title,
     status,
     detail: error.message,
-    instance: pathOf(request),
+    instance: path,
     code: error.code,
     hint: error.hint,
     ...(error.problems.length > 0 && { errors: error.problems }),
     ...error.extra,
   };
-  if (status === 503) reply.header("retry-after", "2");
-  // Sent as text: a route's answer schema describes its success, not its problems.
-  return reply.code(status).type(CONTENT_TYPE).serializer(String).send(JSON.stringify(body));
 }
 
 export function pathOf(request: FastifyRequest): string {
@@ -52,17 +69,21 @@ export function pathOf(request: FastifyRequest): string {
 
 const DESCRIPTIONS = {
   400: "The request cannot be read.",
+  401: "The login is missing or not valid.",
+  403: "The caller's role does not allow it.",
   404: "There is no such pipeline or run.",
   409: "The state of the pipeline, or another pipeline, does not allow it.",
+  412: "Somebody changed the pipeline since the ETag in If-Match was answered.",
   413: "The body is too large.",
   415: "The body is not JSON.",
   422: "The request is not valid; `errors` points at each field.",
+  429: "There were too many requests, or too many of this kind are under way; `Retry-After` says when to come back.",
   503: "The database cannot be reached.",
 } as const;
 
 type ProblemStatus = keyof typeof DESCRIPTIONS;
 
-const described = (description: string) => ({ description, content: { [CONTENT_TYPE]: { schema: problemSchema } } });
+const described = (description: string) => ({ description, content: { [PROBLEM_TYPE]: { schema: problemSchema } } });
 
 /** What an operation can answer besides success, for its documentation. */
 export function problems(...statuses: ProblemStatus[]): Record<string, ReturnType<typeof described>> {

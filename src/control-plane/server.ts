@@ -1,23 +1,51 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import helmet from "@fastify/helmet";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type RawServerDefault } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import type { Inspector } from "../connectors/inspector.ts";
 import type { TargetAllowList } from "../domain/target.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
+import type { ApiSettings } from "../settings/api-settings.ts";
+import type { GuardRules } from "../sql-guard/guard.ts";
+import { auditRoutes } from "./audit/routes.ts";
+import { keepAuditTrail } from "./auth/audit-trail.ts";
+import { installGuard } from "./auth/guard.ts";
 import { acceptJsonOnly, BODY_LIMIT_BYTES } from "./body-parser.ts";
+import { ChangeListener } from "./changes/change-listener.ts";
+import { EventFeed } from "./changes/event-feed.ts";
+import { eventRoutes } from "./changes/routes.ts";
+import { handleClientError } from "./client-errors.ts";
+import { closePromptly } from "./close-promptly.ts";
+import { limitConcurrency } from "./concurrency-limit.ts";
 import { handleError, handleUnknownPath } from "./error-handler.ts";
 import { healthRoutes } from "./health/routes.ts";
+import { keyRoutes } from "./keys/routes.ts";
 import { hideFromDocumentation, registerDocumentation } from "./openapi.ts";
 import { withOtherMethodsRefused } from "./other-methods.ts";
+import { reloadConfigRoute } from "./pipelines/reload-config.ts";
 import { pipelineRoutes } from "./pipelines/routes.ts";
+import { stateRoutes } from "./pipelines/state-routes.ts";
+import { previewRoutes } from "./preview/routes.ts";
+import { reconcileRoutes } from "./reconcile/routes.ts";
+import { rejectRoutes } from "./rejects/routes.ts";
+import { makeRequestsRepeatable } from "./repeatable-requests.ts";
+import { runnerRoutes } from "./runners/routes.ts";
 import { runRoutes } from "./runs/routes.ts";
+import { taskRoutes } from "./tasks/routes.ts";
+import { validateRoutes } from "./validate/routes.ts";
 import { validatorCompiler } from "./validation.ts";
+import { versionRoutes } from "./versions/routes.ts";
 
 export interface ApiParts {
   readonly store: MetaStore;
   readonly targets: TargetAllowList;
+  readonly inspector: Inspector;
+  readonly guard: GuardRules;
+  readonly previewTimeoutMs: number;
   readonly log: Log;
+  readonly api: ApiSettings;
   readonly version: string;
 }
 
@@ -30,7 +58,7 @@ export type Api = FastifyInstance<
   ZodTypeProvider
 >;
 
-/** The control-plane: reads and writes the meta-store, and nothing else. */
+/** The control-plane: reads and writes the meta-store, and asks sources and targets only to explain themselves. */
 export async function buildServer(parts: ApiParts): Promise<Api> {
   const onError = handleError(parts.log);
   const api = Fastify({
@@ -38,24 +66,76 @@ export async function buildServer(parts: ApiParts): Promise<Api> {
     genReqId: () => randomUUID(),
     routerOptions: { ignoreTrailingSlash: true },
     frameworkErrors: onError,
+    clientErrorHandler: handleClientError(parts.log),
+    ...receivingLimits(parts.api),
   }).withTypeProvider<ZodTypeProvider>() as Api;
   api.setErrorHandler(onError);
   api.setNotFoundHandler(handleUnknownPath);
-  // Even before the body is looked at: whatever it is, nothing is there to take it.
-  api.addHook("onRequest", async (request, reply) => (request.is404 ? handleUnknownPath(request, reply) : undefined));
   api.setValidatorCompiler(validatorCompiler);
   // Not checked again: a row that somebody wrote by hand must be shown, however odd, or nobody could mend it.
   api.setSerializerCompiler(() => (data) => JSON.stringify(data));
   acceptJsonOnly(api);
   logRequests(api, parts.log);
+  makeRequestsRepeatable(api, parts.store, parts.log);
+  const watching = watchChanges(api, parts);
+  closePromptly(api);
 
+  await api.register(helmet, SECURITY_HEADERS);
+  keepAuditTrail(api, parts);
+  await installGuard(api, parts);
   await registerDocumentation(api, parts.version);
-  await withOtherMethodsRefused(api, () => registerRoutes(api, parts));
+  await withOtherMethodsRefused(api, () => registerRoutes(api, parts, watching));
   return api;
 }
 
-async function registerRoutes(api: Api, parts: ApiParts): Promise<void> {
-  api.get("/", { schema: { hide: true } }, (_, reply) => reply.redirect("/docs"));
+/** Answers are data: nothing in them is to be run, framed or guessed at. The documentation has a policy of its own. */
+const SECURITY_HEADERS = {
+  contentSecurityPolicy: {
+    useDefaults: false,
+    directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"], baseUri: ["'none'"], formAction: ["'none'"] },
+  },
+  // Whoever puts TLS in front decides about it.
+  strictTransportSecurity: false,
+};
+
+/** A sender who dawdles must not hold a connection for ever. */
+function receivingLimits({ requestTimeoutMs, trustedProxies }: ApiSettings) {
+  return {
+    requestTimeout: requestTimeoutMs,
+    http: {
+      headersTimeout: requestTimeoutMs,
+      connectionsCheckingInterval: Math.min(requestTimeoutMs, 5000),
+      // Answered by the guard, with a sentence.
+      requireHostHeader: false,
+    },
+    ...(trustedProxies.length > 0 && { trustProxy: [...trustedProxies] }),
+  };
+}
+
+/** Each of these may keep a source busy. */
+const MOST_AT_ONCE = 4;
+
+interface Watching {
+  readonly listener: ChangeListener;
+  readonly feed: EventFeed;
+}
+
+/** Whoever waits or listens is let go when the server stops, so that it need not wait for them. */
+function watchChanges(api: Api, { store, log }: ApiParts): Watching {
+  const listener = new ChangeListener(store);
+  const feed = new EventFeed(store, listener, log);
+  api.addHook("preClose", async () => {
+    feed.close();
+    await listener.close();
+  });
+  return { listener, feed };
+}
+
+async function registerRoutes(api: Api, parts: ApiParts, { listener, feed }: Watching): Promise<void> {
+  const open = { schema: { hide: true }, config: { access: "anyone" } } as const;
+  api.get("/", open, (_, reply) => reply.redirect("/docs"));
+  const validations = limitConcurrency(MOST_AT_ONCE, "validations");
+  const previews = limitConcurrency(MOST_AT_ONCE, "previews");
   // The same paths answer with and without the prefix; only the first are documented.
   for (const { prefix, documented } of [
     { prefix: "/api/v1", documented: true },
@@ -64,10 +144,22 @@ async function registerRoutes(api: Api, parts: ApiParts): Promise<void> {
     await api.register(
       async (scope: Api) => {
         if (!documented) hideFromDocumentation(scope);
-        pipelineRoutes(scope, parts);
-        runRoutes(scope, parts);
+        validateRoutes(scope, parts, validations);
+        previewRoutes(scope, parts, previews);
+        pipelineRoutes(scope, parts, listener);
+        reloadConfigRoute(scope, parts);
+        stateRoutes(scope, parts);
+        versionRoutes(scope, parts);
+        taskRoutes(scope, parts);
+        runRoutes(scope, parts, listener);
+        runnerRoutes(scope, parts);
+        eventRoutes(scope, parts, feed);
+        reconcileRoutes(scope, parts);
+        rejectRoutes(scope, parts);
         healthRoutes(scope, parts);
-        scope.get("/openapi.json", { schema: { hide: true } }, () => api.swagger());
+        keyRoutes(scope, parts);
+        auditRoutes(scope, parts);
+        scope.get("/openapi.json", open, () => api.swagger());
       },
       { prefix },
     );

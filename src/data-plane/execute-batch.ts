@@ -5,7 +5,7 @@ import type { ScanPosition } from "../domain/checkpoint.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Row } from "../domain/row.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
-import type { BatchEffort, LeaseView, Reject } from "../meta-store/meta-store.ts";
+import type { BatchEffort, LeaseView, RefusedRow } from "../meta-store/meta-store.ts";
 import { faultPoint } from "../observability/fault-points.ts";
 import type { Log } from "../observability/log.ts";
 import type { ExecutionEnd, RunControl } from "./executor.ts";
@@ -18,15 +18,20 @@ export async function moveBatches(
   log: Log,
 ): Promise<Exclude<ExecutionEnd, "finished"> | undefined> {
   const mover = openMover(load, control.lostSignal, log);
-  let lease: LeaseView = { status: "RUNNING", batchSize: load.pipeline.batch_size };
+  let pauseRequested = false;
+  let batchSize = load.pipeline.batch_size;
   try {
     for (;;) {
-      const request = lease.status === "PAUSE_REQUESTED" ? "pause" : control.stopRequest();
+      const request = pauseRequested ? "pause" : control.stopRequest();
       if (request !== undefined) return request === "pause" ? "paused" : "handed_back";
-      const batch = await mover.move(lease.batchSize);
+      const batch = await mover.move(batchSize);
       if (batch === undefined) return undefined;
       await faultPoint("batch_committed");
-      lease = batch.lease;
+      const { lease } = batch;
+      pauseRequested = lease.status === "PAUSE_REQUESTED";
+      batchSize = lease.batchSize;
+      load.limits.maxRejects = lease.maxRejects;
+      load.limits.deletions.maxDeletePercent = lease.maxDeletePercent;
       log.info({ batch: load.progress.batchNo, rows: batch.rows, ...batch.effort }, "batch committed");
     }
   } finally {
@@ -171,7 +176,11 @@ async function writeBatch(
   return { lease, rows: batch.count, effort: effort() };
 }
 
-async function transformed({ transform, dataPath }: Load, batch: RowBatch, lost: AbortSignal): Promise<RowBatch> {
+export async function transformed(
+  { transform, dataPath }: Load,
+  batch: RowBatch,
+  lost: AbortSignal,
+): Promise<RowBatch> {
   if (dataPath !== "rows") return batch;
   const rows = await transform.apply(batch.rows(), lost);
   await faultPoint("batch_transformed");
@@ -190,7 +199,7 @@ function positionOf({ read, columns }: Load, last: Row | undefined): ScanPositio
   return read.orderBy.map((name) => last[columns.findIndex((column) => column.name === name)] ?? "");
 }
 
-function advance({ progress }: Load, position: ScanPosition | null, rejected: number): void {
+export function advance({ progress }: Load, position: ScanPosition | null, rejected: number): void {
   progress.position = position;
   progress.batchNo += 1;
   progress.rejected += rejected;
@@ -201,19 +210,21 @@ interface BatchFacts {
   readonly transformed: number;
   readonly position: ScanPosition | null;
   readonly effort: BatchEffort;
+  /** Earlier rejects that this batch settles. Refused again, they replace themselves. */
+  readonly settledRejects?: readonly number[];
 }
 
-async function record(
+export async function record(
   load: Load,
   transaction: SqlSession,
   { rejects, ...counts }: BatchResult,
-  { read, transformed, position, effort }: BatchFacts,
+  { read, transformed, position, effort, settledRejects = [] }: BatchFacts,
 ): Promise<void> {
-  const { pipeline, progress } = load;
-  if (progress.rejected + rejects.length > pipeline.max_rejects) {
+  const { limits, progress } = load;
+  if (progress.rejected + rejects.length - settledRejects.length > limits.maxRejects) {
     throw new VitrinaError(
       "TOO_MANY_REJECTS",
-      `The target refused more than ${pipeline.max_rejects} rows; the last because: ${rejects.at(-1)?.error}`,
+      `The target refused more than ${limits.maxRejects} rows; the last because: ${rejects.at(-1)?.error}`,
     );
   }
   await load.checkpointer.recordIn(transaction, {
@@ -223,6 +234,7 @@ async function record(
     safePoint: load.incremental?.safePoint ?? null,
     effort,
     rejects: rejects.map((reject) => describeReject(load, reject)),
+    settledRejects,
     counters: {
       ...counts,
       rows_read: read,
@@ -233,7 +245,7 @@ async function record(
   });
 }
 
-function describeReject({ transform, writer }: Load, { row, code, error }: BatchResult["rejects"][number]): Reject {
+function describeReject({ transform, writer }: Load, { row, code, error }: BatchResult["rejects"][number]): RefusedRow {
   const values = Object.fromEntries(transform.columns.map(({ name }, index) => [name, row[index] ?? null]));
   const key = Object.fromEntries(writer.key.map((name) => [name, values[name] ?? null]));
   return { key, row: values, code, error };

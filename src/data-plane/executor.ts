@@ -4,15 +4,22 @@ import type { BatchCommit, Claim, MetaStore } from "../meta-store/meta-store.ts"
 import { faultPoint } from "../observability/fault-points.ts";
 import type { Log } from "../observability/log.ts";
 import { databaseError } from "../postgres/errors.ts";
+import type { GuardRules } from "../sql-guard/guard.ts";
 import type { TaskHost } from "../tasks/task.ts";
 import { moveBatches } from "./execute-batch.ts";
 import { type Load, openLoad } from "./load.ts";
+import { retryRejects } from "./retry-rejects.ts";
+import { readRowsWithoutCursor } from "./rows-without-cursor.ts";
 
 export interface ExecutorParts {
   readonly connectors: Connectors;
   readonly tasks: TaskHost;
   readonly targets: TargetAllowList;
-  readonly store: Pick<MetaStore, "getState" | "batchCommit" | "databaseId">;
+  readonly guard: GuardRules;
+  readonly store: Pick<
+    MetaStore,
+    "getState" | "batchCommit" | "databaseId" | "rejectsToRetry" | "rejectsWithout" | "giveUpRetry"
+  >;
 }
 
 export interface RunControl {
@@ -35,10 +42,17 @@ export async function executePipeline(
   const commit = parts.store.batchCommit(claim);
   const load = await openLoad(parts, claim, commit, log);
   try {
-    await commit.describeRun(load.dataPath, load.writer.strategy);
-    log.info({ data_path: load.dataPath, strategy: load.writer.strategy, resumed: !load.startsAnew }, "load opened");
+    const { dataPath, dataPathReason, estimatedRows, startsAnew } = load;
+    const { strategy } = load.writer;
+    await commit.describeRun({ dataPath, strategy, estimatedRows, resumed: !startsAnew });
+    log.info(
+      { data_path: dataPath, why: dataPathReason, strategy, estimated_rows: estimatedRows, resumed: !startsAnew },
+      "load opened",
+    );
     if (load.startsAnew) await load.writer.begin(load.checkpointer.fenceIn);
     await faultPoint("prepared");
+    await retryRejects(parts.store, load, control, log);
+    await readRowsWithoutCursor(parts.store, load, control, log);
     const stop = await moveBatches(load, control, log);
     if (stop !== undefined) return stop;
     await faultPoint("load_read");

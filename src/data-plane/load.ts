@@ -3,6 +3,14 @@ import type { ReadRequest, Source } from "../connectors/source.ts";
 import { configFingerprint, resumePosition, type ScanPosition } from "../domain/checkpoint.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Pipeline } from "../domain/pipeline.ts";
+import {
+  type ChosenDataPath,
+  chooseDataPath,
+  type DataPath,
+  readOrder,
+  requireStateOf,
+  startPosition,
+} from "../domain/reading-plan.ts";
 import type { Column } from "../domain/row.ts";
 import { parseTaskPlan, type TaskPlan } from "../domain/task-plan.ts";
 import type { Candidate, Watermark } from "../domain/watermark.ts";
@@ -12,6 +20,7 @@ import { openChain } from "../tasks/open-chain.ts";
 import type { Transform } from "../tasks/task.ts";
 import { besideCheckpointer, type Checkpointer, sharedCheckpointer } from "./checkpointer.ts";
 import type { ExecutorParts } from "./executor.ts";
+import { openSource } from "./open-source.ts";
 
 /** Everything a run needs to move its batches, opened and checked before the first row is read. */
 export interface Load {
@@ -20,9 +29,17 @@ export interface Load {
   readonly writer: SinkWriter;
   /** The code tasks as one; its columns are the target's. */
   readonly transform: Transform;
+  /** False: rows reach the target as the query gave them. */
+  readonly hasTasks: boolean;
   /** Of the query. */
   readonly columns: readonly Column[];
   readonly dataPath: DataPath;
+  /** Why this path, for people. */
+  readonly dataPathReason: string;
+  /** How many rows the planner of the source expects this run to read. */
+  readonly estimatedRows: number;
+  /** May be changed while the run goes on; each batch commit brings them back. */
+  readonly limits: Limits;
   readonly read: Omit<ReadRequest, "after">;
   /** False when an unfinished full load is continued. */
   readonly startsAnew: boolean;
@@ -32,18 +49,16 @@ export interface Load {
   close(): Promise<void>;
 }
 
-/**
- * - `push-down`: inside one database; rows never reach this process.
- * - `stream`: from one database to another as bytes that nobody looks at.
- * - `rows`: through code tasks, or into a sink that wants values.
- */
-type DataPath = "push-down" | "stream" | "rows";
-
 interface IncrementalLoad {
   readonly keyType: string;
   readonly previous: Watermark;
   readonly candidate: Candidate | null;
   readonly safePoint: string;
+}
+
+interface Limits {
+  maxRejects: number;
+  readonly deletions: { readonly allowEmpty: boolean; maxDeletePercent: number };
 }
 
 /** Moves with every batch. */
@@ -57,26 +72,31 @@ interface Progress {
 export async function openLoad(parts: ExecutorParts, claim: Claim, commit: BatchCommit, log: Log): Promise<Load> {
   const { pipeline } = claim;
   const plan = parseTaskPlan(pipeline, parts.targets);
-  const source = requireSource(parts, pipeline);
+  const { source, columns } = await openSource(parts, pipeline, plan);
   const opened: { close(): Promise<void> }[] = [source];
   try {
-    const columns = await source.describe(plan.readerQuery);
     const transform = await openChain(parts.tasks, plan.transforms, columns);
     opened.push(transform);
-    const writer = await openWriter(parts, plan, claim, transform.columns);
+    const limits = limitsOf(pipeline);
+    const writer = await openWriter(parts, plan, claim, transform.columns, limits);
     opened.push(writer);
     const fingerprint = configFingerprint(pipeline);
     const state = await currentState(parts, claim, writer, commit);
     const incremental = await openIncremental(source, plan, columns, pipeline, state, fingerprint, log);
-    const read = readRequest(plan, columns, pipeline, writer.key);
+    const read = { query: plan.readerQuery, columns, ...readOrder(pipeline, columns, writer.key) };
     const after = startPosition(pipeline, state, fingerprint, writer.resumed);
+    const { dataPath, reason } = await dataPathOf(parts, source, writer, plan, { ...read, after }, pipeline);
     return {
       pipeline,
       source,
       writer,
       transform,
+      hasTasks: plan.transforms.length > 0,
       columns,
-      dataPath: await chooseDataPath(parts, source, writer, plan, { ...read, after }, pipeline),
+      dataPath,
+      dataPathReason: reason,
+      estimatedRows: await source.estimateRows({ ...read, after }),
+      limits,
       read,
       startsAnew: pipeline.mode === "incremental" || after === null,
       incremental,
@@ -90,7 +110,7 @@ export async function openLoad(parts: ExecutorParts, claim: Claim, commit: Batch
   }
 }
 
-async function closeAll(opened: readonly { close(): Promise<void> }[]): Promise<void> {
+export async function closeAll(opened: readonly { close(): Promise<void> }[]): Promise<void> {
   await Promise.allSettled(opened.map((part) => part.close()));
 }
 
@@ -107,12 +127,6 @@ async function currentState(
   return store.getState(pipeline.id);
 }
 
-function requireSource({ connectors }: ExecutorParts, { source_connection }: Pipeline): Source {
-  const source = connectors.source(source_connection);
-  if (source !== undefined) return source;
-  throw new VitrinaError("SOURCE_CONNECTION_UNKNOWN", `There is no source connection "${source_connection}".`);
-}
-
 async function openIncremental(
   source: Source,
   plan: TaskPlan,
@@ -122,15 +136,11 @@ async function openIncremental(
   fingerprint: string,
   log: Log,
 ): Promise<IncrementalLoad | undefined> {
-  const { mode, name, incremental_key: key, incremental_id_key: idKey, null_cursor, lookback_seconds } = pipeline;
+  const { mode, incremental_key: key, incremental_id_key: idKey, null_cursor, lookback_seconds } = pipeline;
   if (mode !== "incremental" || key === null) return undefined;
-  if (state.watermarkFingerprint !== null && state.watermarkFingerprint !== fingerprint) {
-    throw new VitrinaError(
-      "STATE_OF_OTHER_CONFIG",
-      `The checkpoint of ${name} was made by another query, key or target than the present one.`,
-    );
-  }
-  await source.requireUsableCursor(plan.readerQuery, columns, { key, idKey, nulls: null_cursor });
+  requireStateOf(pipeline, state, fingerprint);
+  const cursor = { key, idKey, nulls: null_cursor, start: state.watermark };
+  await source.requireUsableCursor(plan.readerQuery, columns, cursor);
   const keyType = columns.find((column) => column.name === key)?.type ?? "text";
   const start = { keyType, previous: state.watermark, candidate: state.candidate };
   const resumed = resumePosition(state, fingerprint) !== null && state.safePoint !== null;
@@ -141,11 +151,19 @@ async function openIncremental(
   return { ...start, safePoint: horizon.safe };
 }
 
+function limitsOf({ max_rejects, allow_empty, max_delete_percent }: Pipeline): Limits {
+  return {
+    maxRejects: max_rejects,
+    deletions: { allowEmpty: allow_empty, maxDeletePercent: max_delete_percent },
+  };
+}
+
 async function openWriter(
   { connectors, store }: ExecutorParts,
   { target, transforms }: TaskPlan,
   { pipeline, epoch }: Claim,
   columns: readonly Column[],
+  limits: Limits,
 ): Promise<SinkWriter> {
   const sink = connectors.sink(target.kind);
   if (sink === undefined) throw new VitrinaError("NOT_SUPPORTED", `Targets of kind ${target.kind} cannot be written.`);
@@ -161,53 +179,28 @@ async function openWriter(
       pipeline.mode === "full"
         ? { kind: "replace", loadId: pipeline.id, inKeyOrder: transforms.length === 0 }
         : { kind: "upsert" },
-    guard: { allowEmpty: pipeline.allow_empty, maxDeletePercent: pipeline.max_delete_percent },
+    guard: limits.deletions,
     keepFor: together ? undefined : { pipelineId: pipeline.id, epoch },
   });
 }
 
-/** A full load reads in the order of the target's key; an incremental one in the order of its cursor. */
-function readRequest(
-  plan: TaskPlan,
-  columns: readonly Column[],
-  { mode, incremental_key, incremental_id_key }: Pipeline,
-  key: readonly string[],
-): Omit<ReadRequest, "after"> {
-  const query = plan.readerQuery;
-  if (mode === "incremental") {
-    const orderBy = [incremental_key, incremental_id_key].filter((name) => name !== null);
-    return { query, columns, orderBy, inclusive: incremental_id_key === null, nulls: "excluded" };
-  }
-  // A transform may make the key; then the reader has no order to continue in, and an interrupted load starts over.
-  const readable = key.every((name) => columns.some((column) => column.name === name));
-  return { query, columns, orderBy: readable ? key : [], inclusive: false, nulls: "last" };
-}
-
-function startPosition(
-  { mode }: Pipeline,
-  state: PipelineState,
-  fingerprint: string,
-  writerResumed: boolean,
-): ScanPosition | null {
-  const unfinished = resumePosition(state, fingerprint);
-  if (mode === "full") return writerResumed ? unfinished : null;
-  if (unfinished !== null) return unfinished;
-  const { value, id } = state.watermark;
-  if (value === null) return null;
-  return id === null ? [value] : [value, id];
-}
-
-async function chooseDataPath(
+function dataPathOf(
   { connectors }: ExecutorParts,
   source: Source,
   writer: SinkWriter,
   { transforms, target }: TaskPlan,
   request: ReadRequest,
   { batch_size }: Pipeline,
-): Promise<DataPath> {
-  if (transforms.length > 0 || target.kind !== "postgres") return "rows";
-  if (writer.pull === undefined || request.inclusive) return "stream";
-  const [from, to] = await Promise.all([source.databaseId(), connectors.sink(target.kind)?.databaseId()]);
-  if (from === null || from !== to) return "stream";
-  return (await source.canSeek(request, batch_size)) ? "push-down" : "stream";
+): Promise<ChosenDataPath> {
+  return chooseDataPath({
+    hasTransforms: transforms.length > 0,
+    targetKind: target.kind,
+    canPull: writer.pull !== undefined,
+    inclusive: request.inclusive,
+    async isSameDatabase() {
+      const [from, to] = await Promise.all([source.databaseId(), connectors.sink(target.kind)?.databaseId()]);
+      return from !== null && from === to;
+    },
+    canSeek: () => source.canSeek(request, batch_size),
+  });
 }

@@ -8,8 +8,9 @@ import type { Log } from "../observability/log.ts";
 import { type DispatcherParts, dispatch } from "./dispatcher.ts";
 import { Heartbeats } from "./heartbeat.ts";
 import { PipelineManager } from "./manager.ts";
+import { ReconcileSlot } from "./reconcile-slot.ts";
 
-export interface RunnerOptions extends Pick<DispatcherParts, "connectors" | "targets" | "tasks"> {
+export interface RunnerOptions extends Pick<DispatcherParts, "connectors" | "targets" | "guard" | "tasks"> {
   readonly store: MetaStore;
   readonly log: Log;
   readonly version: string;
@@ -32,6 +33,7 @@ export class Runner {
   readonly #options: RunnerOptions;
   readonly #heartbeats: Heartbeats;
   readonly #manager: PipelineManager;
+  readonly #reconciles: ReconcileSlot;
   readonly #stop = new AbortController();
   #wake: () => void = () => undefined;
   #woken = false;
@@ -54,12 +56,20 @@ export class Runner {
       log,
       dispatch: (claim, heldSince) => dispatch(parts, claim, heldSince),
     });
+    this.#reconciles = new ReconcileSlot({ ...options, runnerId: this.id, timing, stopSignal });
   }
 
   async start(): Promise<void> {
-    const { store, log, version, concurrency } = this.#options;
+    const { store, log, version, concurrency, tasks, pollMs } = this.#options;
     await store.checkReady();
-    await store.registerRunner({ id: this.id, hostname: hostname(), pid: process.pid, version });
+    await store.registerRunner({
+      id: this.id,
+      hostname: hostname(),
+      pid: process.pid,
+      version,
+      tasks: tasks.list(),
+      reportEveryMs: pollMs,
+    });
     try {
       await this.#heartbeats.start();
       this.#subscription = await store.onWork(() => this.wake());
@@ -74,6 +84,7 @@ export class Runner {
   /** One look at the meta-store: rescue, schedule, claim, dispatch. Returns how long to sleep at most. */
   async tick(): Promise<number> {
     const nextDueMs = await this.#manager.tick(() => this.wake());
+    await this.#reconciles.tick(() => this.wake());
     return Math.min(nextDueMs, this.#options.pollMs);
   }
 
@@ -92,7 +103,7 @@ export class Runner {
     await this.#subscription?.close();
     const timeout = new AbortController();
     const drained = await Promise.race([
-      this.#manager.drain().then(() => true),
+      Promise.all([this.#manager.drain(), this.#reconciles.drain()]).then(() => true),
       delay(stopTimeoutMs, false, { signal: timeout.signal }).catch(() => false),
     ]);
     timeout.abort();

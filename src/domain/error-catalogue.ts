@@ -40,6 +40,73 @@ export const ERROR_CATALOGUE = {
     "Send the body as JSON with the header content-type: application/json.",
   ),
   METHOD_NOT_ALLOWED: entry(405, "never", "That method does not exist here", "See /docs for the methods of each path."),
+  PRECONDITION_FAILED: entry(
+    412,
+    "never",
+    "Somebody changed the pipeline meanwhile",
+    "Read the pipeline again, look at what changed, and send the request with its new ETag.",
+  ),
+  CONFIRMATION_NEEDED: entry(
+    409,
+    "never",
+    "This needs a confirmation",
+    "If that is what you want, send the same request with ?confirm=true.",
+  ),
+  IDEMPOTENCY_KEY_REUSED: entry(
+    422,
+    "never",
+    "The Idempotency-Key belongs to another request",
+    "Use a new key for a new request, or repeat the first one exactly.",
+  ),
+  IDEMPOTENCY_KEY_IN_USE: entry(
+    409,
+    "never",
+    "The same request is still under way",
+    "Send it again after the seconds in Retry-After.",
+  ),
+  TOO_MANY_STREAMS: entry(429, "never", "Too many event streams are open", "Close a stream, or try again later."),
+  HEADERS_TOO_LARGE: entry(431, "never", "The headers are too large", "Send a shorter URL and fewer headers."),
+  REQUEST_TIMEOUT: entry(408, "never", "The request did not arrive in time", "Send the whole request at once."),
+
+  // Access
+  UNAUTHENTICATED: entry(
+    401,
+    "never",
+    "No valid login",
+    "Send the header authorization: Bearer <key>; an administrator makes keys with POST /api/v1/keys or vitrina key create.",
+  ),
+  ROLE_TOO_LOW: entry(403, "never", "Your role does not allow this", "Ask an administrator for a key with that role."),
+  LOGIN_UNAVAILABLE: entry(
+    503,
+    "never",
+    "Logins cannot be checked",
+    "Try again in a moment; if it recurs, check JWT_JWKS_URL.",
+  ),
+  HOST_NOT_ALLOWED: entry(
+    421,
+    "never",
+    "The API does not answer under that name",
+    "Address it as localhost or 127.0.0.1, or add the name to API_ALLOWED_HOSTS.",
+  ),
+  ORIGIN_NOT_ALLOWED: entry(
+    403,
+    "never",
+    "That web page may not change anything here",
+    "Add its origin to API_CORS_ORIGINS if you trust it.",
+  ),
+  RATE_LIMITED: entry(
+    429,
+    "never",
+    "Too many requests",
+    "Wait as long as the header Retry-After says; API_RATE_LIMIT_PER_MINUTE sets the limit.",
+  ),
+  TOO_MANY_FAILED_LOGINS: entry(
+    429,
+    "never",
+    "Too many failed logins",
+    "Wait as long as the header Retry-After says, then use a valid key.",
+  ),
+  KEY_NOT_FOUND: entry(404, "never", "No such key", "GET /api/v1/keys lists the keys with their ids."),
 
   // Pipelines
   PIPELINE_NOT_FOUND: entry(
@@ -49,6 +116,24 @@ export const ERROR_CATALOGUE = {
     "Use the id or the exact name; GET /api/v1/pipelines lists them.",
   ),
   RUN_NOT_FOUND: entry(404, "never", "No such run", "GET /api/v1/pipelines/{id}/runs lists the runs of a pipeline."),
+  VERSION_NOT_FOUND: entry(
+    404,
+    "never",
+    "No such version",
+    "GET /api/v1/pipelines/{id}/versions lists the versions of a pipeline.",
+  ),
+  VERSION_NOT_RESTORABLE: entry(
+    409,
+    "never",
+    "This version cannot be restored",
+    "It does not fit the rules of today. Look at the version, and change the pipeline by hand.",
+  ),
+  RECONCILE_NOT_FOUND: entry(
+    404,
+    "never",
+    "No such reconcile",
+    "GET /api/v1/pipelines/{id}/reconciles lists the reconciles of a pipeline.",
+  ),
   PIPELINE_NAME_TAKEN: entry(
     409,
     "never",
@@ -92,6 +177,28 @@ export const ERROR_CATALOGUE = {
   ),
   NOT_SUPPORTED: entry(422, "never", "This is not supported yet", "See the changelog for what each release can do."),
 
+  // Queries
+  QUERY_REFUSED: entry(
+    422,
+    "never",
+    "The query does something that is not allowed",
+    "Change what the detail names; a query is one SELECT over the allowed source schemas.",
+  ),
+  SOURCE_NOT_AUDITABLE: entry(
+    422,
+    "never",
+    "The source does not let queries be examined",
+    "Grant the reader TEMPORARY on the source database.",
+  ),
+
+  QUERY_TOO_SLOW: entry(
+    422,
+    "never",
+    "The query did not give its first rows in time",
+    "Make the query faster or smaller, or raise PREVIEW_TIMEOUT_SECONDS.",
+  ),
+  PREVIEW_BUSY: entry(429, "retry", "Too many queries are tried at once", "Wait until another one has ended."),
+
   // Reading and writing
   SOURCE_QUERY_FAILED: entry(
     422,
@@ -117,6 +224,18 @@ export const ERROR_CATALOGUE = {
     "The target lacks a column of the query",
     "Add the column to the target table, or remove it from the query.",
   ),
+  TARGET_COLUMN_REQUIRED: entry(
+    422,
+    "never",
+    "The target demands a column that the query lacks",
+    "Select the column in the query, give it a default, or let it be null.",
+  ),
+  TARGET_TYPE_MISMATCH: entry(
+    422,
+    "never",
+    "A column of the query does not fit the target's type",
+    "Cast the column in the query to the target's type, or change the target.",
+  ),
   KEY_MISSING: entry(
     422,
     "never",
@@ -130,6 +249,12 @@ export const ERROR_CATALOGUE = {
     "The target has no unique index on the key",
     "Create a unique index on exactly the key columns.",
   ),
+  KEY_NOT_UNIQUE_IN_SOURCE: entry(
+    422,
+    "never",
+    "The query returns a key more than once",
+    "Choose a key that is unique in the query, or group the query by its key.",
+  ),
   CURSOR_UNUSABLE: entry(
     422,
     "never",
@@ -140,13 +265,37 @@ export const ERROR_CATALOGUE = {
     422,
     "never",
     "Rows without an incremental key would be missed",
-    "Fill the column in the source, filter such rows out of the query, or set null_cursor to exclude.",
+    "Fill the column in the source, filter such rows out of the query, or set null_cursor to exclude or each_run.",
+  ),
+  CURSOR_UNINDEXED: entry(
+    422,
+    "never",
+    "The incremental key has no index",
+    "Create an index on the incremental key in the source; without one every run reads the whole table.",
+  ),
+  CHECK_TIMED_OUT: entry(
+    422,
+    "never",
+    "A check took too long",
+    "It was left out; the run makes it with more time. An index on the columns of the check makes it fast.",
   ),
   STATE_OF_OTHER_CONFIG: entry(
     409,
     "never",
     "The checkpoint belongs to another query or key",
     "Reset the state to read everything again, or keep it if the old position is still right for the new query.",
+  ),
+  STATE_NOT_SETTABLE: entry(
+    409,
+    "never",
+    "Only an incremental pipeline has a position to set",
+    "Use state/reset to read everything again, or set mode to incremental first.",
+  ),
+  STATE_UNUSABLE: entry(
+    422,
+    "never",
+    "The position does not fit its column",
+    "Set the state to a value of that type, or reset it to read everything again.",
   ),
   SOURCE_EMPTY: entry(
     422,
@@ -165,6 +314,12 @@ export const ERROR_CATALOGUE = {
     "never",
     "The target refused too many rows",
     "Look at the rejected rows, correct the source or the target, or raise max_rejects.",
+  ),
+  REJECT_NOT_FOUND: entry(
+    422,
+    "never",
+    "A rejected row could not be found again",
+    "Reset the state, so that the next run reads everything, or discard the reject.",
   ),
   ROW_REFUSED: entry(422, "row", "The target refused a row", "Correct the row in the source, or the target's rules."),
   PERMISSION_DENIED: entry(
@@ -297,6 +452,14 @@ export interface Problem {
   /** JSON pointer to the field, e.g. `/target_key/0`; empty for the whole. */
   readonly pointer: string;
   readonly message: string;
+  /** Where in the text of the field, such as a query. */
+  readonly line?: number;
+  readonly column?: number;
+}
+
+/** The same where a whole list of mistakes is told, each of its own kind. */
+export interface CodedProblem extends Problem {
+  readonly code: ErrorCode;
 }
 
 interface ErrorDetails {

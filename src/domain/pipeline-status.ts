@@ -62,3 +62,8 @@ export function transitionsOf(event: PipelineEvent): { from: PipelineStatus[]; t
 export function isHeld(status: PipelineStatus): boolean {
   return status === "RUNNING" || status === "PAUSE_REQUESTED";
 }
+
+/** True when nothing is requested or under way: the pipeline stays like this until somebody, or its schedule, acts. */
+export function isAtRest(status: PipelineStatus): boolean {
+  return status === "IDLE" || status === "PAUSED" || status === "FAILED";
+}

@@ -10,7 +10,7 @@ export type PipelineId = string & { readonly __brand: "PipelineId" };
 export type RunId = string & { readonly __brand: "RunId" };
 
 const PIPELINE_TYPES = ["SQL", "PYTHON", "TYPESCRIPT"] as const;
-const PIPELINE_MODES = ["full", "incremental"] as const;
+export const PIPELINE_MODES = ["full", "incremental"] as const;
 
 const UUID_SHAPE = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
@@ -40,7 +40,7 @@ const sqlText = z
   .refine((text) => !text.includes("\0"), "SQL has no NUL character.");
 
 /** A task as it is configured; the contract between tasks is checked by `parseTaskPlan`. */
-const taskSchema = z.strictObject({
+export const taskSchema = z.strictObject({
   order_index: z.int().describe("Position in the plan, from 1."),
   task_type: z.string().max(32).describe("SQL for the first task, then TYPESCRIPT or PYTHON."),
   body: sqlText.describe("The query, or the name of a registered task and its parameters as JSON."),
@@ -77,7 +77,11 @@ const fields = {
   mode: z.enum(PIPELINE_MODES),
   incremental_key: columnName.nullable(),
   incremental_id_key: columnName.nullable(),
-  null_cursor: z.enum(["reject", "exclude"]).describe("Incremental mode: rows whose incremental_key is null."),
+  null_cursor: z
+    .enum(["reject", "exclude", "each_run"])
+    .describe(
+      "Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run.",
+    ),
   lookback_seconds: z
     .int()
     .min(0)
@@ -123,6 +127,9 @@ export type PipelineConfig = z.infer<typeof pipelineConfigSchema>;
 export const newPipelineSchema = pipelineConfigSchema.extend({ id: z.guid().optional() });
 export type NewPipeline = z.infer<typeof newPipelineSchema>;
 
+/** A change that is only tried out: any of the fields. */
+export const pipelineTrialSchema = z.strictObject(fields).partial();
+
 /** A change: any of the fields, at least one. */
 export const pipelinePatchSchema = z
   .strictObject(fields)
@@ -134,12 +141,17 @@ export type PipelinePatch = z.infer<typeof pipelinePatchSchema>;
 export const pipelineSchema = pipelineConfigSchema.extend({
   id: z.guid(),
   status: z.enum(PIPELINE_STATUSES),
+  run_request: z.int().describe("Counts the requests to run; the runs of a request carry its number."),
   next_run_at: z.date().nullable().describe("When the schedule fires next; null without one, or while it is planned."),
   config_version: z.int(),
   created_at: z.date(),
   updated_at: z.date(),
 });
 export type Pipeline = Omit<z.infer<typeof pipelineSchema>, "id"> & { readonly id: PipelineId };
+
+export function isPipelineName(text: string): boolean {
+  return name.safeParse(text).success;
+}
 
 const CHANGEABLE_WHILE_HELD: ReadonlySet<string> = new Set<keyof PipelineConfig>([
   "batch_size",

@@ -2,10 +2,10 @@ import { z } from "zod";
 
 /** One attempt to execute a pipeline, and how its rows are counted. */
 
-const RUN_STATUSES = ["RUNNING", "SUCCESS", "FAILED", "PAUSED"] as const;
+export const RUN_STATUSES = ["RUNNING", "SUCCESS", "FAILED", "PAUSED"] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
-const RUN_TRIGGERS = ["api", "schedule", "recovery"] as const;
+export const RUN_TRIGGERS = ["api", "schedule", "recovery"] as const;
 export type RunTrigger = (typeof RUN_TRIGGERS)[number];
 
 const count = z.int().nonnegative();
@@ -26,16 +26,20 @@ export type BatchCounters = z.infer<typeof countersSchema>;
 export const runSchema = z.object({
   id: z.guid(),
   pipeline_id: z.guid(),
+  pipeline_name: z.string(),
+  run_request: z.int().describe("Which request it serves; every attempt of one request has the same number."),
   attempt: z.int(),
   status: z.enum(RUN_STATUSES),
   trigger: z.enum(RUN_TRIGGERS),
-  config_version: z.int(),
+  config_version: z.int().describe("The version it began with."),
+  applied_version: z.int().describe("The newest version whose changes it has taken up, between two batches."),
   runner_id: z.guid(),
   started_at: z.date(),
   finished_at: z.date().nullable(),
   ...countersShape,
   rows_deleted: count,
   batches: count,
+  estimated_rows: count.nullable().describe("What the source's planner expects it to read; an estimate."),
   data_path: z.string().nullable().describe("How rows travel: push-down, stream or rows."),
   strategy: z.string().nullable().describe("How they become visible in the target."),
   rows_per_second: count.describe("Rows read per second, over the whole run so far."),

@@ -2,7 +2,7 @@
  * What a run executes: one reader query, then code transforms, then one target (SPEC R2.3). A `source_query` alone
  * becomes a plan of one step, so that there is a single execution path.
  */
-import { type Problem, VitrinaError } from "./error-catalogue.ts";
+import { type CodedProblem, type ErrorCode, VitrinaError } from "./error-catalogue.ts";
 import { requireAllowedTarget, type Target, type TargetAllowList } from "./target.ts";
 
 export const TASK_TYPES = ["SQL", "TYPESCRIPT", "PYTHON"] as const;
@@ -38,28 +38,54 @@ export interface TaskPlan {
   readonly target: Target;
 }
 
-const TASK_NAME = /^[a-z][a-z0-9_]{0,62}$/;
+/** Also how a task is named where it is defined. */
+export const TASK_NAME = /^[a-z][a-z0-9_]{0,62}$/;
 
 /** A task with the place where its author wrote it, since the plan sorts the tasks. */
 type Step = TaskDefinition & { readonly pointer: string };
-type Report = (pointer: string, message: string) => void;
+type Report = (pointer: string, message: string, code?: ErrorCode) => void;
 
 /** Throws TASK_PLAN_INVALID with every broken rule at once. */
 export function parseTaskPlan(config: TaskPlanConfig, allowList: TargetAllowList): TaskPlan {
-  const problems: Problem[] = [];
-  const report: Report = (pointer, message) => problems.push({ pointer, message });
+  const { reader, transforms, target, problems } = inspectTaskPlan(config, allowList);
+  if (reader === undefined || target === undefined || problems.length > 0) {
+    const told = problems.map(({ pointer, message }) => ({ pointer, message }));
+    throw new VitrinaError("TASK_PLAN_INVALID", told.map(({ message }) => message).join(" "), { problems: told });
+  }
+  return {
+    readerQuery: reader.query,
+    transforms: transforms.map(({ language, name, params }) => ({ language, name, params })),
+    target,
+  };
+}
+
+/** As much of a plan as can be told, with every broken rule. */
+export interface InspectedTaskPlan {
+  /** `undefined` when the plan does not begin with a query. */
+  readonly reader: { readonly query: string; readonly pointer: string } | undefined;
+  readonly transforms: readonly (Transform & { readonly pointer: string })[];
+  readonly target: Target | undefined;
+  readonly targetPointer: string;
+  readonly problems: readonly CodedProblem[];
+}
+
+export function inspectTaskPlan(config: TaskPlanConfig, allowList: TargetAllowList): InspectedTaskPlan {
+  const problems: CodedProblem[] = [];
+  const report: Report = (pointer, message, code = "TASK_PLAN_INVALID") => problems.push({ code, pointer, message });
 
   const [reader = sourceQueryStep(config, report), ...followers] = orderTasks(config.tasks ?? [], report);
   if (!isBlank(reader.task_type) && reader.task_type !== "SQL") {
     report(`${reader.pointer}/task_type`, `The first task must be SQL, the reader, not ${quote(reader.task_type)}.`);
   }
   const transforms = followers.flatMap((step) => parseTransform(step, report));
-  const target = parsePlanTarget(config, [reader, ...followers], allowList, report);
-
-  if (target === undefined || problems.length > 0) {
-    throw new VitrinaError("TASK_PLAN_INVALID", problems.map(({ message }) => message).join(" "), { problems });
-  }
-  return { readerQuery: reader.body, transforms, target };
+  const isQuery = reader.task_type === "SQL" && !isBlank(reader.body);
+  const place = reader.pointer === "" ? "/source_query" : `${reader.pointer}/body`;
+  return {
+    reader: isQuery ? { query: reader.body, pointer: place } : undefined,
+    transforms,
+    ...parsePlanTarget(config, [reader, ...followers], allowList, report),
+    problems,
+  };
 }
 
 function sourceQueryStep({ source_query }: TaskPlanConfig, report: Report): Step {
@@ -88,7 +114,7 @@ function orderTasks(tasks: readonly TaskDefinition[], report: Report): Step[] {
 }
 
 /** The transform, or nothing where a problem was reported. */
-function parseTransform(step: Step, report: Report): Transform[] {
+function parseTransform(step: Step, report: Report): InspectedTaskPlan["transforms"][number][] {
   const { task_type: language, order_index } = step;
   if (isBlank(language)) return [];
   if (!isCodeLanguage(language)) {
@@ -97,7 +123,7 @@ function parseTransform(step: Step, report: Report): Transform[] {
     return [];
   }
   const call = parseCall(step, report);
-  return call === undefined ? [] : [{ language, ...call }];
+  return call === undefined ? [] : [{ language, ...call, pointer: `${step.pointer}/body` }];
 }
 
 function parseCall({ body, order_index, pointer }: Step, report: Report): Omit<Transform, "language"> | undefined {
@@ -123,7 +149,7 @@ function parsePlanTarget(
   steps: readonly Step[],
   allowList: TargetAllowList,
   report: Report,
-): Target | undefined {
+): Pick<InspectedTaskPlan, "target" | "targetPointer"> {
   const overrides = steps.flatMap(({ target_table, order_index, pointer }, position) => {
     if (target_table === undefined || target_table === null) return [];
     if (position === steps.length - 1) return [{ text: target_table, pointer: `${pointer}/target_table` }];
@@ -132,11 +158,11 @@ function parsePlanTarget(
   });
   const [final = { text: config.target_table, pointer: "/target_table" }] = overrides;
   try {
-    return requireAllowedTarget(final.text, allowList);
+    return { target: requireAllowedTarget(final.text, allowList), targetPointer: final.pointer };
   } catch (error) {
     if (!(error instanceof VitrinaError)) throw error;
-    report(final.pointer, error.message);
-    return undefined;
+    report(final.pointer, error.message, error.code);
+    return { target: undefined, targetPointer: final.pointer };
   }
 }
 

@@ -32,7 +32,9 @@ export interface Candidate extends Watermark {
 export interface CursorRules {
   readonly key: string;
   readonly idKey: string | null;
-  readonly nulls: "reject" | "exclude";
+  readonly nulls: "reject" | "exclude" | "each_run";
+  /** Where the load would start: a person may have set it to anything. */
+  readonly start?: Watermark;
 }
 
 /** What is known when an incremental load has read everything. */
@@ -65,10 +67,10 @@ export function isTimeType(type: string): boolean {
   return TIME_TYPES.test(type);
 }
 
-export function requireCursorType(column: string, type: string): void {
+export function cursorTypeProblem(column: string, type: string): VitrinaError | undefined {
   const reason = REFUSED_TYPES[type] ?? (type.endsWith("[]") ? "lists have no useful order" : undefined);
-  if (reason === undefined) return;
-  throw new VitrinaError(
+  if (reason === undefined) return undefined;
+  return new VitrinaError(
     "CURSOR_UNUSABLE",
     `"${column}" is of type ${type}; it cannot be the incremental_key: ${reason}.`,
   );

@@ -1,4 +1,5 @@
 import { createServer } from "node:net";
+import { openInspector } from "../connectors/open-inspector.ts";
 import { buildServer } from "../control-plane/server.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Log } from "../observability/log.ts";
@@ -7,6 +8,10 @@ import { openStore } from "./database.ts";
 import { VERSION } from "./version.ts";
 
 const CONNECTIONS = 10;
+
+/** How long a source or a target may take for each question of a validation. */
+const INSPECTION_TIMEOUT_MS = 3000;
+type Address = Pick<Settings["api"], "host" | "port">;
 
 export interface RunningPart {
   stop(): Promise<void>;
@@ -18,7 +23,22 @@ export async function startApi(
   log: Log,
 ): Promise<RunningPart & { url: string }> {
   const store = openStore(urls, "api", CONNECTIONS);
-  const server = await buildServer({ store, targets: settings.targets, log, version: VERSION });
+  const inspector = openInspector({
+    sourceUrls: new Map([["main", urls.reader], ...settings.sourceUrls]),
+    writerUrl: urls.writer,
+    canPull: urls.loader !== undefined,
+    timeoutMs: INSPECTION_TIMEOUT_MS,
+  });
+  const server = await buildServer({
+    store,
+    targets: settings.targets,
+    inspector,
+    guard: { allowedSchemas: settings.sourceSchemas },
+    previewTimeoutMs: settings.previewTimeoutMs,
+    log,
+    version: VERSION,
+    api: settings.api,
+  });
   const stop = async (): Promise<void> => {
     await server.close();
     await store.close();
@@ -35,7 +55,7 @@ export async function startApi(
 }
 
 /** Asked before anything is started, so that a taken port is told at once. */
-export async function requireFreePort({ host, port }: Settings["api"]): Promise<void> {
+export async function requireFreePort({ host, port }: Address): Promise<void> {
   const probe = createServer();
   await new Promise<void>((resolve, reject) => {
     probe.once("error", (error) => reject(isPortTaken(error) ? portTaken({ host, port }) : error));
@@ -47,6 +67,6 @@ function isPortTaken(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === "EADDRINUSE";
 }
 
-function portTaken({ host, port }: Settings["api"]): VitrinaError {
+function portTaken({ host, port }: Address): VitrinaError {
   return new VitrinaError("PORT_TAKEN", `Another program listens on ${host}:${port}.`);
 }

@@ -13,7 +13,7 @@ import { VERSION } from "./version.ts";
 export async function startRunner(settings: Settings, urls: DatabaseUrls, log: Log): Promise<RunningPart> {
   if (settings.faults !== undefined) enableFaults(settings.faults);
   const { concurrency, pollMs, leaseMs, readTimeoutMs, stopTimeoutMs, retry } = settings.runner;
-  const store = openStore(urls, "runner", concurrency + 2);
+  const store = openStore(urls, "runner", concurrency + 3);
   const timing = leaseTiming(leaseMs);
   const sourceUrls = new Map([["main", urls.reader], ...settings.sourceUrls]);
   const tasks = openTasks(settings, log);
@@ -26,6 +26,7 @@ export async function startRunner(settings: Settings, urls: DatabaseUrls, log: L
     leaseMs,
     stopTimeoutMs,
     targets: settings.targets,
+    guard: { allowedSchemas: settings.sourceSchemas },
     tasks,
     retry,
     connectors: openConnectors({
@@ -38,6 +39,7 @@ export async function startRunner(settings: Settings, urls: DatabaseUrls, log: L
         applicationName: "vitrina runner write",
         statementTimeoutMs: timing.statementTimeoutMs,
         idleTimeoutMs: timing.idleTimeoutMs,
+        comparisonTimeoutMs: readTimeoutMs,
       },
     }),
   });

@@ -79,8 +79,13 @@ async function freshLogFile(dataDir: string): Promise<string> {
 }
 
 function sayWhatNext(settings: Settings, url: string, pipeline: string): void {
+  const { loginRequired } = settings.api;
+  const curl = loginRequired ? 'curl -H "authorization: Bearer $VITRINA_KEY"' : "curl";
+  const login = loginRequired
+    ? 'Every request needs a key: VITRINA_KEY="$(npx vitrina key create --name me --role admin)"'
+    : "Without a login it listens on this machine only.";
   say(`
-Vitrina is ready. Without a login it listens on this machine only.
+Vitrina is ready. ${login}
 
   API        ${url}/api/v1/pipelines
   API docs   ${url}/docs
@@ -88,9 +93,9 @@ Vitrina is ready. Without a login it listens on this machine only.
   Log        ${shortPath(join(settings.dataDir, "vitrina.log"))}
 
 Try, in another terminal:
-  curl ${url}/api/v1/pipelines
-  curl -X POST ${url}/api/v1/pipelines/${pipeline}/run
-  curl ${url}/api/v1/pipelines/${pipeline}/runs
+  ${curl} ${url}/api/v1/pipelines
+  ${curl} -X POST ${url}/api/v1/pipelines/${pipeline}/run
+  ${curl} ${url}/api/v1/pipelines/${pipeline}/runs
 
 Add a mart of your own: see "Add a mart" in README.md. Stop with Ctrl-C.`);
 }

@@ -1,8 +1,16 @@
+import type { Role } from "../domain/access.ts";
+import type { ApiKey, NewApiKey } from "../domain/api-key.ts";
+import type { AuditEntry, AuditedAttempt, AuditOrigin } from "../domain/audit.ts";
+import type { Changes } from "../domain/change.ts";
 import type { Checkpoint, ScanPosition } from "../domain/checkpoint.ts";
 import type { ErrorCode } from "../domain/error-catalogue.ts";
 import type { NewPipeline, Pipeline, PipelineId, PipelinePatch, RunId } from "../domain/pipeline.ts";
 import type { PipelineStatus } from "../domain/pipeline-status.ts";
-import type { BatchCounters, Run, RunTrigger } from "../domain/run.ts";
+import type { PipelineVersion } from "../domain/pipeline-version.ts";
+import type { Reconcile, ReconcileReport } from "../domain/reconcile.ts";
+import type { Reject } from "../domain/reject.ts";
+import type { BatchCounters, Run, RunStatus, RunTrigger } from "../domain/run.ts";
+import type { RegisteredTask, RunnerView } from "../domain/runner.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
 import type { Candidate, NextStart, Watermark } from "../domain/watermark.ts";
 import type { ConnectionOptions } from "../postgres/connection.ts";
@@ -16,19 +24,27 @@ import type { ConnectionOptions } from "../postgres/connection.ts";
  */
 export interface MetaStore {
   // Configuration
-  listPipelines(page: PageRequest): Promise<Page<Pipeline>>;
+  /** By name. */
+  listPipelines(page: PageRequest, filter?: PipelineFilter): Promise<Page<Pipeline>>;
   /** By id or by name. */
   getPipeline(idOrName: string): Promise<Pipeline>;
   createPipeline(pipeline: NewPipeline, author: string): Promise<Pipeline>;
-  /** Refuses fields that are locked while a runner holds the pipeline. Keeps the new configuration as a version. */
+  /**
+   * Refuses fields that are locked while a runner holds the pipeline, and any change when the pipeline is no longer at
+   * the expected version. Keeps the new configuration as a version.
+   */
   updatePipeline(
     id: PipelineId,
     patch: PipelinePatch,
     author: string,
-    check?: (merged: Pipeline) => void,
+    check?: (merged: Pipeline) => void | Promise<void>,
+    expectedVersion?: number,
   ): Promise<Pipeline>;
-  /** Refused while a runner holds the pipeline. The target keeps its data. */
-  deletePipeline(id: PipelineId): Promise<void>;
+  /** Refused while a runner holds the pipeline, or when it is not at the expected version. The target keeps its data. */
+  deletePipeline(id: PipelineId, expectedVersion?: number): Promise<void>;
+  /** Newest first. */
+  listVersions(id: PipelineId, page: PageRequest): Promise<Page<VersionWithPrevious>>;
+  getVersion(id: PipelineId, version: number): Promise<PipelineVersion>;
 
   // Requests
   requestRun(id: PipelineId, trigger: RunTrigger): Promise<Pipeline>;
@@ -37,14 +53,65 @@ export interface MetaStore {
   resetState(id: PipelineId): Promise<void>;
   /** Keeps the watermark although query or key have changed. Refused while a runner holds the pipeline. */
   keepState(id: PipelineId): Promise<void>;
+  /** The next incremental load starts there. Refused while a runner holds the pipeline. */
+  setState(id: PipelineId, watermark: Watermark): Promise<void>;
 
   // What happened
   getState(id: PipelineId): Promise<PipelineState>;
-  listRuns(id: PipelineId, page: PageRequest): Promise<Page<Run>>;
+  /** Newest first; `null`: of all pipelines. */
+  listRuns(id: PipelineId | null, page: PageRequest, filter?: RunFilter): Promise<Page<Run>>;
   getRun(id: PipelineId, runId: string): Promise<Run>;
+
+  // Keys of the API
+  createKey(key: NewApiKey, author: string): Promise<CreatedKey>;
+  listKeys(page: PageRequest): Promise<Page<ApiKey>>;
+  /** Takes effect with the next request. A key that is revoked already stays as it is. */
+  revokeKey(id: string): Promise<ApiKey>;
+  /** What the check of a key needs. */
+  findKey(id: string): Promise<StoredKey | undefined>;
+  /** Notes the time, to the minute. */
+  markKeyUsed(id: string): Promise<void>;
+
+  // The audit log
+  /**
+   * Every change that `work` makes, also in the promises it starts, is recorded in the audit log, in the transaction
+   * that makes the change. What only reads leaves no entry.
+   */
+  recording<T>(origin: AuditOrigin, work: () => T): T;
+  recordAttempt(attempt: AuditedAttempt): Promise<void>;
+  listAudit(page: AuditPage): Promise<Page<AuditEntry>>;
+
+  // Comparing source and target
+  /** Asking again while one waits or runs gives that one. */
+  requestReconcile(id: PipelineId, author: string): Promise<Reconcile>;
+  listReconciles(id: PipelineId, page: PageRequest): Promise<Page<Reconcile>>;
+  getReconcile(id: PipelineId, reconcileId: string): Promise<Reconcile>;
+  /** Takes the longest waiting one for this runner, or one whose runner disappeared. */
+  claimReconcile(runnerId: string, leaseMs: number): Promise<ReconcileClaim | undefined>;
+  /** Extends the lease and shows how far it is. False means the lease is lost: nobody waits for the result. */
+  extendReconcile(claim: ReconcileClaim, leaseMs: number, rowsCompared: number): Promise<boolean>;
+  /** False when the lease is lost. */
+  finishReconcile(claim: ReconcileClaim, outcome: ReconcileOutcome): Promise<boolean>;
+
+  // Rows that the target refused
+  /** Newest first. */
+  listRejects(id: PipelineId, page: RejectsPage): Promise<Page<Reject>>;
+  /** Marks rejects, all or some, and requests the run that tries them again. Nothing marked, nothing requested. */
+  retryRejects(id: PipelineId, ids: readonly number[] | undefined): Promise<number>;
+  discardRejects(id: PipelineId, ids: readonly number[] | undefined): Promise<number>;
+  /** Those marked for a retry, oldest first. */
+  rejectsToRetry(id: PipelineId, limit: number): Promise<RejectToRetry[]>;
+  /** Those whose row has no value in this column. */
+  rejectsWithout(id: PipelineId, column: string): Promise<number[]>;
+  /** They cannot be tried again; they stay, unmarked, and say why. */
+  giveUpRetry(id: PipelineId, ids: readonly number[], failure: RunFailure): Promise<void>;
 
   // Runners
   registerRunner(runner: RunnerInfo): Promise<void>;
+  /** Those seen within a day, the living first. */
+  listRunners(): Promise<RunnerView[]>;
+  /** The code tasks of all living runners. */
+  listTasks(): Promise<RegisteredTask[]>;
   markRunnerSeen(runnerId: string): Promise<void>;
   markRunnerStopped(runnerId: string): Promise<void>;
 
@@ -73,6 +140,20 @@ export interface MetaStore {
 
   /** Calls back when a pipeline asks for attention. Survives lost connections; may miss calls meanwhile. */
   onWork(wake: () => void): Promise<{ close(): Promise<void> }>;
+  /**
+   * Calls back with the id of a pipeline whose status, configuration or runs changed; with null when something may have
+   * been missed. Batches do not call.
+   */
+  onChange(changed: (id: PipelineId | null) => void): Promise<{ close(): Promise<void> }>;
+  /** The latest state of what changed since a point; `null`: only the point itself, and the runs under way. */
+  changesSince(point: string | null): Promise<Changes>;
+
+  // Requests that may be repeated
+  beginRequest(request: KeyedRequest): Promise<KnownRequest>;
+  keepAnswer(request: KeyedRequest, answer: StoredAnswer): Promise<void>;
+  /** It came to nothing: whoever repeats it begins anew. */
+  forgetRequest(request: KeyedRequest): Promise<void>;
+
   /** Tells whether a target is in the same database; null where it cannot be told. */
   databaseId(): Promise<string | null>;
   /** Throws when the database cannot be reached or its schema does not fit. */
@@ -86,9 +167,58 @@ export interface PageRequest {
   readonly after?: string | undefined;
 }
 
+export interface RejectsPage extends PageRequest {
+  /** Only those of this run. */
+  readonly runId?: string | undefined;
+}
+
 export interface Page<T> {
   readonly items: T[];
   readonly next: string | null;
+}
+
+/** Every field that is given must fit. */
+export interface PipelineFilter {
+  readonly status?: PipelineStatus | undefined;
+  readonly enabled?: boolean | undefined;
+  readonly mode?: Pipeline["mode"] | undefined;
+  /** How the name begins. */
+  readonly name?: string | undefined;
+  readonly target_table?: string | undefined;
+}
+
+export interface RunFilter {
+  readonly status?: RunStatus | undefined;
+  readonly trigger?: RunTrigger | undefined;
+  readonly run_request?: number | undefined;
+  readonly started_after?: Date | undefined;
+  readonly started_before?: Date | undefined;
+}
+
+export interface VersionWithPrevious {
+  readonly version: PipelineVersion;
+  /** Null for the first. */
+  readonly previous: PipelineVersion | null;
+}
+
+/** The key itself can be read only here, once. */
+export type CreatedKey = ApiKey & { readonly key: string };
+
+export interface StoredKey {
+  readonly name: string;
+  readonly role: Role;
+  readonly secretHash: Buffer;
+  readonly revoked: boolean;
+  readonly expired: boolean;
+  /** Its last use was noted within the last minute. */
+  readonly useNoted: boolean;
+}
+
+export interface AuditPage extends PageRequest {
+  readonly actor?: string | undefined;
+  readonly action?: string | undefined;
+  /** An id or a name. */
+  readonly object?: string | undefined;
 }
 
 export interface PipelineState extends Checkpoint {
@@ -106,7 +236,34 @@ export interface RunnerInfo {
   readonly hostname: string;
   readonly pid: number;
   readonly version: string;
+  readonly tasks?: readonly Omit<RegisteredTask, "runners">[];
+  /** It marks itself as seen at least so often. */
+  readonly reportEveryMs?: number;
 }
+
+/** A request that carries a key of its sender's, so that it can be sent twice and happens once. */
+export interface KeyedRequest {
+  readonly actor: string;
+  readonly key: string;
+  readonly operation: string;
+  /** Of everything else in the request. */
+  readonly hash: string;
+}
+
+export interface StoredAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/**
+ * - `begun`: it is new, and the caller carries it out.
+ * - `under_way`: somebody is carrying it out.
+ * - `other`: the key belongs to another request.
+ */
+export type KnownRequest =
+  | { readonly kind: "begun" | "under_way" | "other" }
+  | { readonly kind: "answered"; readonly answer: StoredAnswer };
 
 /** A pipeline in the hands of one runner. */
 export interface Claim {
@@ -137,7 +294,9 @@ export interface BatchProgress {
   readonly fingerprint: string;
   readonly counters: BatchCounters;
   readonly effort: BatchEffort;
-  readonly rejects: readonly Reject[];
+  readonly rejects: readonly RefusedRow[];
+  /** Earlier rejects that are settled by this batch: their rows are written, gone, or refused anew. */
+  readonly settledRejects: readonly number[];
   /** The horizon of an incremental load. */
   readonly safePoint: string | null;
   /** The batch number this commit builds on. */
@@ -152,17 +311,24 @@ export interface BatchEffort {
 }
 
 /** A row that the target refused, kept so that somebody can look at it. */
-export interface Reject {
+export interface RefusedRow {
   readonly key: Readonly<Record<string, string | null>>;
   readonly row: Readonly<Record<string, string | null>>;
   readonly code: string;
   readonly error: string;
 }
 
+export interface RejectToRetry {
+  readonly id: number;
+  readonly key: Readonly<Record<string, string | null>>;
+}
+
 /** What the fence read while it held the lease: requests reach the runner with each commit. */
 export interface LeaseView {
   readonly status: PipelineStatus;
   readonly batchSize: number;
+  readonly maxRejects: number;
+  readonly maxDeletePercent: number;
 }
 
 interface CaughtUpPosition {
@@ -190,7 +356,16 @@ export interface BatchCommit {
   /** An incremental load is over: the next one starts at the watermark. */
   moveWatermark(next: NextStart, fingerprint: string): Promise<void>;
   /** Says how the run works, for people. */
-  describeRun(dataPath: string, strategy: string): Promise<void>;
+  describeRun(facts: RunFacts): Promise<void>;
+}
+
+interface RunFacts {
+  readonly dataPath: string;
+  readonly strategy: string;
+  /** Null where nobody can tell. */
+  readonly estimatedRows: number | null;
+  /** An unfinished load is continued. */
+  readonly resumed: boolean;
 }
 
 export type RunOutcome =
@@ -204,6 +379,20 @@ export interface RunFailure {
   readonly code: ErrorCode;
   readonly error: string;
 }
+
+/** A comparison in the hands of one runner. */
+export interface ReconcileClaim {
+  readonly id: string;
+  readonly pipeline: Pipeline;
+  readonly runnerId: string;
+  readonly epoch: number;
+}
+
+export type ReconcileOutcome =
+  | { readonly status: "MATCH" | "DIFFERENT" | "INCONCLUSIVE"; readonly report: ReconcileReport }
+  | { readonly status: "INCONCLUSIVE" | "FAILED"; readonly failure: RunFailure }
+  /** The runner stops; another one begins anew. */
+  | { readonly status: "WAITING" };
 
 export interface RescuedPipeline {
   readonly id: PipelineId;

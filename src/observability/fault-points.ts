@@ -20,6 +20,8 @@ export const FAULT_POINTS = [
   "load_committed",
   "watermark_moved",
   "before_finish",
+  "reconcile_batch",
+  "reconcile_read",
 ] as const;
 export type FaultPoint = (typeof FAULT_POINTS)[number];
 

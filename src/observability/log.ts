@@ -11,11 +11,22 @@ export interface Log {
 
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 
-/** A user and password in any URL. */
-const URL_CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/)[^\s/@:]*(:[^\s/@]*)?@/gi;
+/** What a secret looks like, wherever it stands, and what is left of it. Quotes stay, so that JSON stays JSON. */
+const SECRETS: readonly (readonly [RegExp, string])[] = [
+  // A user and password in any URL, also a password with characters that should have been encoded.
+  [/([a-z][a-z0-9+.-]*:\/\/)[^\s"'<>\\]*@/gi, "$1***@"],
+  [/\bvitrina_([0-9a-f]{12})_[\w-]{43}/g, "vitrina_$1_***"],
+  // Tokens: three parts in base64, of which the first is a JSON object.
+  [/\beyJ[\w-]+\.[\w-]+\.[\w-]*/g, "***"],
+  [/\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi, "$1 ***"],
+  [
+    /((?:password|passwd|pwd|secret|token|authorization|api[-_]?key)(?:\\?["'])?\s*[:=]\s*(?:\\?["'])?)(?!bearer|basic)[^\s"'\\,;&}]+/gi,
+    "$1***",
+  ],
+];
 
 export function redact(text: string): string {
-  return text.replace(URL_CREDENTIALS, "$1***@");
+  return SECRETS.reduce((cleaned, [secret, rest]) => cleaned.replace(secret, rest), text);
 }
 
 /** JSON lines; pretty on a terminal. The one place where what is written is cleaned of secrets. */

@@ -1,7 +1,13 @@
 import pg from "pg";
 
 export type Client = pg.Client;
-export type Pool = pg.Pool;
+
+/** What the meta-store needs of a pool of connections. */
+export interface Pool extends Pick<pg.Pool, "query" | "end"> {
+  connect(): Promise<pg.PoolClient>;
+  /** The last thing in each transaction. */
+  readonly beforeCommit?: (client: pg.PoolClient) => Promise<void>;
+}
 
 const INT8 = 20;
 
@@ -76,6 +82,7 @@ export async function inTransaction<T>(pool: Pool, work: (client: pg.PoolClient)
   try {
     await client.query("BEGIN");
     const result = await work(client);
+    await pool.beforeCommit?.(client);
     await client.query("COMMIT");
     return result;
   } catch (error) {

@@ -42,6 +42,11 @@ function firstMessage(error: Error): string {
   return inner instanceof Error ? inner.message : error.name;
 }
 
+/** Errors of class 22, data exception, quote the value that does not fit, which is a value of a row. */
+function withoutValues(message: string, state: string | undefined): string {
+  return state?.startsWith("22") ? message.replace(/".*"/s, '"…"') : message;
+}
+
 /**
  * `what` says what was being done ("read the source"); `fallback` is the code for errors that have no class of their
  * own, such as bad SQL. Only the server's message is used: its DETAIL can hold values of rows.
@@ -50,7 +55,7 @@ export function databaseError(error: unknown, what: string, fallback: ErrorCode 
   if (error instanceof VitrinaError) return error;
   if (!(error instanceof Error)) return new VitrinaError("INTERNAL", `Could not ${what}: ${String(error)}`);
   const state = sqlState(error);
-  const sentence = `Could not ${what}: ${firstMessage(error)}`;
+  const sentence = `Could not ${what}: ${withoutValues(firstMessage(error), state)}`;
   if (state !== undefined) {
     return new VitrinaError(codeOfSqlState(state, fallback), `${sentence} (SQLSTATE ${state}).`, { cause: error });
   }

@@ -1,14 +1,10 @@
 import { createHmac } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { isIP } from "node:net";
-import { join, resolve } from "node:path";
-import { parseEnv } from "node:util";
+import { resolve } from "node:path";
 import { z } from "zod";
-import { VitrinaError } from "../domain/error-catalogue.ts";
+import { type ApiSettings, apiFields, apiMistakes, apiSettings } from "./api-settings.ts";
+import { type Environment, invalidSettings, readEnvironment } from "./environment.ts";
 
 /** The only reader of the environment. Everything is checked at once, and every mistake is named in one message. */
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 type Role = "reader" | "writer" | "meta" | "loader";
 
@@ -40,11 +36,8 @@ const schema = z.object({
   LOADER_DATABASE_URL: databaseUrl.optional(),
   VITRINA_ROLE_SECRET: z.string().min(16, "is shorter than 16 characters").optional(),
   VITRINA_DATA_DIR: z.string().default(".vitrina"),
-  API_HOST: z
-    .string()
-    .default("127.0.0.1")
-    .refine(isLoopback, "is not a loopback address; without authentication the API listens only on this machine"),
-  API_PORT: wholeNumber(0, 65_535).default(8000),
+  ...apiFields,
+  PREVIEW_TIMEOUT_SECONDS: wholeNumber(1, 60).default(5),
   SOURCE_SCHEMAS: names.default(["content", "ugc"]),
   TARGET_SCHEMAS: names.default(["analytics"]),
   TARGET_INDEXES: names.default([]),
@@ -72,11 +65,6 @@ const schema = z.object({
 /** Python and the libraries of its tasks may take a while to import. */
 const TASK_START_TIMEOUT_MS = 60_000;
 
-function isLoopback(host: string): boolean {
-  if (host === "localhost") return true;
-  return isIP(host) === 4 ? host.startsWith("127.") : host === "::1";
-}
-
 export interface DatabaseUrls extends Readonly<Record<Exclude<Role, "loader">, string>> {
   /** Without it rows of one database also travel through the runner. */
   readonly loader: string | undefined;
@@ -88,7 +76,9 @@ export interface Settings {
   /** `undefined`: the embedded PostgreSQL. */
   readonly databaseUrl: string | undefined;
   readonly dataDir: string;
-  readonly api: { readonly host: string; readonly port: number };
+  readonly api: ApiSettings;
+  /** How long a query that is only tried out may take. */
+  readonly previewTimeoutMs: number;
   readonly sourceSchemas: readonly string[];
   readonly targets: { readonly schemas: readonly string[]; readonly indexes: readonly string[] };
   /** Source connections beside `main`, by name. */
@@ -119,23 +109,7 @@ export interface Settings {
 
 /** Reads `.env` of the working folder below the real environment, which wins. */
 export function loadSettings(environment: Environment = process.env, folder: string = process.cwd()): Settings {
-  return parseSettings({ ...readDotEnv(join(folder, ".env")), ...withoutEmpty(environment) }, folder);
-}
-
-function readDotEnv(file: string): Environment {
-  try {
-    return withoutEmpty(parseEnv(readFileSync(file, "utf8")) as Environment);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return {};
-    throw new VitrinaError("SETTINGS_INVALID", `${file} cannot be read: ${(error as Error).message}.`, {
-      cause: error,
-    });
-  }
-}
-
-/** `API_PORT=` in a file means: not set. */
-function withoutEmpty(environment: Environment): Environment {
-  return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ""));
+  return parseSettings(readEnvironment(environment, folder), folder);
 }
 
 export function parseSettings(environment: Environment, folder: string): Settings {
@@ -144,13 +118,15 @@ export function parseSettings(environment: Environment, folder: string): Setting
   const mistakes = [
     ...(parsed.error?.issues ?? []).map(({ path, message }) => `${path.join(".")} ${message}`),
     ...sources.mistakes,
+    ...apiMistakes(environment),
   ];
   if (!parsed.success || mistakes.length > 0) throw invalidSettings(mistakes);
   const env = parsed.data;
   return {
     databaseUrl: env.DATABASE_URL,
     dataDir: resolve(folder, env.VITRINA_DATA_DIR),
-    api: { host: env.API_HOST, port: env.API_PORT },
+    api: apiSettings(env),
+    previewTimeoutMs: env.PREVIEW_TIMEOUT_SECONDS * 1000,
     sourceSchemas: env.SOURCE_SCHEMAS,
     targets: { schemas: env.TARGET_SCHEMAS, indexes: env.TARGET_INDEXES },
     sourceUrls: sources.urls,
@@ -174,11 +150,6 @@ export function parseSettings(environment: Environment, folder: string): Setting
     logLevel: env.LOG_LEVEL,
     databaseUrls: (adminUrl = env.DATABASE_URL) => roleUrls(env, adminUrl),
   };
-}
-
-function invalidSettings(mistakes: readonly string[]): VitrinaError {
-  const list = mistakes.map((mistake) => `  - ${mistake}`).join("\n");
-  return new VitrinaError("SETTINGS_INVALID", `These settings are not valid:\n${list}`);
 }
 
 function readSourceUrls(environment: Environment): { urls: Map<string, string>; mistakes: string[] } {

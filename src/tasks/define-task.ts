@@ -16,6 +16,7 @@
 import { z } from "zod";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Column } from "../domain/row.ts";
+import { TASK_NAME } from "../domain/task-plan.ts";
 import { checkColumns } from "./column-types.ts";
 import type { TaskRow } from "./row-codec.ts";
 
@@ -63,9 +64,6 @@ export interface PreparedTask {
   readonly columns: readonly Column[];
   run(rows: TaskRow[], signal: AbortSignal): Iterable<TaskRow> | Promise<Iterable<TaskRow>>;
 }
-
-/** Also in the task plan's contract: a body begins with such a name. */
-const TASK_NAME = /^[a-z][a-z0-9_]{0,62}$/;
 
 export function defineTask<Schema extends z.ZodType = z.ZodObject<Record<never, never>, z.core.$strict>>(
   definition: TaskDefinition<Schema>,

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { openPostgresSource } from "../../src/connectors/postgres/source.ts";
 import { diedAt, openChaos } from "../support/chaos.ts";
 import { type Bench, openBench } from "../support/pipelines.ts";
 
@@ -64,13 +65,28 @@ describe("a query that closes its bracket", () => {
   });
   afterEach(() => bench.close());
 
+  const harm = "COMMIT; BEGIN READ WRITE; SELECT lo_create(4242); COMMIT; BEGIN";
+  const query = `SELECT 1 AS id) AS q; ${harm}; SELECT * FROM (SELECT 1 AS id`;
+
   it("R8.2 gets no second statement executed", async () => {
-    const harm = "COMMIT; BEGIN READ WRITE; SELECT lo_create(4242); COMMIT; BEGIN";
-    const pipeline = await bench.create({
-      source_query: `SELECT 1 AS id) AS q; ${harm}; SELECT * FROM (SELECT 1 AS id`,
-      target_key: ["id"],
+    const pipeline = await bench.create({ source_query: query, target_key: ["id"] });
+    expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "QUERY_REFUSED" });
+    expect(await bench.query("SELECT oid FROM pg_largeobject_metadata")).toEqual([]);
+  });
+
+  it("R8.2 gets no second statement executed even behind the guard", async () => {
+    const source = openPostgresSource({
+      url: bench.database.urls.reader,
+      applicationName: "vitrina test",
+      readTimeoutMs: 10_000,
     });
-    expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "SOURCE_QUERY_FAILED" });
+    await expect(source.describe(query)).rejects.toMatchObject({ code: "SOURCE_QUERY_FAILED" });
+    await expect(source.lendSession((session) => session.query(`SELECT * FROM (${query}) AS q`))).rejects.toMatchObject(
+      {
+        code: "SOURCE_QUERY_FAILED",
+      },
+    );
+    await source.close();
     expect(await bench.query("SELECT oid FROM pg_largeobject_metadata")).toEqual([]);
   });
 });

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import pg from "pg";
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
 import { newPipelineSchema, type Pipeline, type PipelineId } from "../../src/domain/pipeline.ts";
 import type { Claim, MetaStore, ScheduledPipeline } from "../../src/meta-store/meta-store.ts";
@@ -45,6 +46,7 @@ function progress(batchNo: number, position: string[] = ["1"]) {
     safePoint: null,
     effort: { bytes: 0, read_ms: 0, transform_ms: 0, write_ms: 0 },
     rejects: [],
+    settledRejects: [],
     counters: {
       rows_read: 3,
       rows_written: 2,
@@ -278,6 +280,24 @@ describe("claims", () => {
     await store.requestPause(claim.pipeline.id);
     expect(await store.extendLease(claim, LEASE_MS)).toBe("PAUSE_REQUESTED");
     expect(await store.extendLease({ ...claim, epoch: claim.epoch - 1 }, LEASE_MS)).toBeUndefined();
+  });
+
+  it("a pause that commits while the run is being finished is still a pause", async () => {
+    const claim = await claimed();
+    const other = new pg.Client({ connectionString: database.url });
+    await other.connect();
+    await other.query("BEGIN");
+    await other.query("UPDATE etl.etl_pipelines SET status = 'PAUSE_REQUESTED'");
+    const finished = store.finishRun(claim, { kind: "succeeded" });
+    await until("the end of the run waits", async () => {
+      const waiting = await database.query(
+        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+      );
+      return waiting.length > 0;
+    });
+    await other.query("COMMIT");
+    await other.end();
+    expect(await finished).toBe("PAUSED");
   });
 
   it("a pause asked for after the last batch is still a pause", async () => {

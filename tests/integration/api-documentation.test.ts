@@ -35,22 +35,49 @@ describe("/openapi.json", () => {
   it("R3.2 is OpenAPI 3.1 and lists every path once, with the prefix", async () => {
     expect(documentation).toMatchObject({ openapi: "3.1.0", info: { title: "Vitrina", version: expect.any(String) } });
     expect(operations.map(({ path, method }) => `${method} ${path.replace("/api/v1", "")}`).sort()).toEqual([
+      "delete /keys/{id}",
       "delete /pipelines/{id}",
+      "get /audit",
+      "get /events",
       "get /health",
       "get /health/live",
       "get /health/ready",
+      "get /keys",
       "get /pipelines",
       "get /pipelines/{id}",
+      "get /pipelines/{id}/reconciles",
+      "get /pipelines/{id}/reconciles/{reconcile_id}",
+      "get /pipelines/{id}/rejects",
       "get /pipelines/{id}/runs",
       "get /pipelines/{id}/runs/{run_id}",
       "get /pipelines/{id}/state",
       "get /pipelines/{id}/status",
+      "get /pipelines/{id}/tasks",
+      "get /pipelines/{id}/versions",
+      "get /pipelines/{id}/versions/{version}",
+      "get /pipelines/{id}/versions/{version}/diff",
+      "get /runners",
+      "get /runs",
+      "get /tasks",
       "patch /pipelines/{id}",
+      "post /keys",
       "post /pipelines",
       "post /pipelines/{id}/pause",
+      "post /pipelines/{id}/preview",
+      "post /pipelines/{id}/reconcile",
+      "post /pipelines/{id}/rejects/discard",
+      "post /pipelines/{id}/rejects/retry",
+      "post /pipelines/{id}/reload-config",
       "post /pipelines/{id}/run",
       "post /pipelines/{id}/state/keep",
       "post /pipelines/{id}/state/reset",
+      "post /pipelines/{id}/state/set",
+      "post /pipelines/{id}/update-config",
+      "post /pipelines/{id}/validate",
+      "post /pipelines/{id}/versions/{version}/restore",
+      "post /preview",
+      "post /validate",
+      "put /pipelines/{id}/tasks",
     ]);
     expect(operations.every(({ path }) => path.startsWith("/api/v1/"))).toBe(true);
     expect((await api.get("/api/v1/openapi.json")).body).toEqual(documentation);
@@ -76,13 +103,16 @@ describe("/openapi.json", () => {
     for (const { path, operation } of operations) {
       const answers = Object.entries(operation.responses);
       expect(answers.some(([status]) => status.startsWith("2"))).toBe(true);
-      const isProbe = path.includes("/health");
-      expect(isProbe || answers.some(([status]) => status.startsWith("4"))).toBe(true);
-      expect(path.includes("{id}")).toBe("404" in operation.responses);
+      const takesNothing =
+        !path.includes("{") && operation.parameters === undefined && operation.requestBody === undefined;
+      expect(takesNothing || answers.some(([status]) => status.startsWith("4"))).toBe(true);
+      const namesPipeline =
+        path.includes("{id}") || (operation.parameters ?? []).some(({ name }) => name === "pipeline");
+      expect(namesPipeline).toBe("404" in operation.responses);
       expect(operation.requestBody !== undefined).toBe("415" in operation.responses);
       for (const [status, { description, content }] of answers) {
         expect(description).toMatch(/^[A-Z].*\.$/);
-        if (status.startsWith("2")) continue;
+        if (/^[23]/.test(status)) continue;
         const schema = content?.["application/problem+json"]?.schema;
         expect(schema).toEqual({ $ref: "#/components/schemas/Problem" });
       }
@@ -91,7 +121,7 @@ describe("/openapi.json", () => {
 
   it("names what is used again, and every reference leads to something", () => {
     const { schemas } = documentation.components;
-    expect(Object.keys(schemas).sort()).toEqual(["Pipeline", "Problem", "Run"]);
+    expect(Object.keys(schemas).sort()).toEqual(["Pipeline", "Problem", "Reconcile", "Run"]);
     const references = [...JSON.stringify(documentation).matchAll(/"\$ref":"([^"]+)"/g)].map(([, ref]) => ref);
     expect(references).not.toHaveLength(0);
     const known = Object.keys(schemas).map((name) => `#/components/schemas/${name}`);

@@ -112,7 +112,7 @@ describe("asking for a pause", () => {
 describe("what happened", () => {
   it("R3.2 tells the status and the last run", async () => {
     const id = await createPipeline(api, "film_dim");
-    const fresh = { id, name: "film_dim", status: "IDLE", enabled: true, last_run: null };
+    const fresh = { id, name: "film_dim", status: "IDLE", enabled: true, run_request: 0, over: true, last_run: null };
     expect((await api.get(`/api/v1/pipelines/${id}/status`)).body).toEqual(fresh);
     await runTo(api, id, { kind: "succeeded" });
     await runTo(api, id, failed);
@@ -156,9 +156,9 @@ describe("what happened", () => {
          fingerprint = 'old' WHERE pipeline_id = $1`,
       [id],
     );
-    const kept = await api.post(`/pipelines/${id}/state/keep`);
+    const kept = await api.post(`/pipelines/${id}/state/keep?confirm=true`);
     expect(kept.body).toMatchObject({ last_processed_value: "7", scan_position: null });
-    const reset = await api.post(`/pipelines/film_dim/state/reset`);
+    const reset = await api.post(`/pipelines/film_dim/state/reset?confirm=true`);
     expect(reset.body).toMatchObject({ last_processed_value: null, scan_position: null });
     await api.store.requestRun(id as never, "api");
     await api.store.claimNext(crypto.randomUUID(), 30_000);
@@ -179,10 +179,13 @@ describe("what happened", () => {
     expect(runs[0]).toEqual({
       id: expect.stringMatching(UUID),
       pipeline_id: id,
+      pipeline_name: "film_dim",
+      run_request: 3,
       attempt: expect.any(Number),
       status: "SUCCESS",
       trigger: "api",
       config_version: 1,
+      applied_version: 1,
       runner_id: expect.stringMatching(UUID),
       started_at: expect.stringMatching(/Z$/),
       finished_at: expect.stringMatching(/Z$/),
@@ -195,6 +198,7 @@ describe("what happened", () => {
       rows_added: 0,
       rows_deleted: 0,
       batches: 0,
+      estimated_rows: null,
       data_path: null,
       strategy: null,
       rows_per_second: 0,
@@ -215,7 +219,9 @@ describe("what happened", () => {
       expect(await api.get(`/pipelines/${path}`)).toMatchObject({ status: 404, body: { code: "RUN_NOT_FOUND" } });
     }
     expect(await api.get("/pipelines/other/runs")).toMatchObject({ body: { items: [], next: null } });
-    expect(await api.get("/pipelines/film_dim/runs?after=nonsense")).toMatchObject({ status: 200 });
-    expect(await api.get(`/pipelines/film_dim/runs?after=${randomUUID()}`)).toMatchObject({ status: 200 });
+    for (const after of ["nonsense", randomUUID(), `1.${randomUUID()}.1`, `x.${randomUUID()}`]) {
+      const refused = await api.get(`/pipelines/film_dim/runs?after=${after}`);
+      expect(refused).toMatchObject({ status: 422, body: { errors: [{ pointer: "/after" }] } });
+    }
   });
 });

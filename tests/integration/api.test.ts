@@ -53,6 +53,7 @@ describe("creating a pipeline", () => {
       schedule_interval: null,
       tasks: [],
       status: "IDLE",
+      run_request: 0,
       next_run_at: null,
       config_version: 1,
       created_at: expect.stringMatching(/^\d{4}-.*Z$/),

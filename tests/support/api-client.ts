@@ -16,9 +16,12 @@ export interface TestApi {
   get(path: string): Promise<Answer>;
   post(path: string, body?: unknown): Promise<Answer>;
   patch(path: string, body: unknown): Promise<Answer>;
+  put(path: string, body: unknown): Promise<Answer>;
   delete(path: string): Promise<Answer>;
   /** Anything else: the body and the headers go out as they are. */
   send(path: string, init: RequestInit): Promise<Answer>;
+  /** Stops the API alone, so that its database can still be looked at. */
+  stopServer(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -31,13 +34,19 @@ export interface Answer {
   readonly body: any;
 }
 
-export async function startTestApi(): Promise<TestApi> {
-  const database = await createTestDatabase(inject("postgresUrl"));
+/** With API_AUTH=required in the settings, pass a key with `bearer` in the headers of each request. */
+export async function startTestApi(settings: Record<string, string> = {}): Promise<TestApi> {
+  const database = await createTestDatabase(inject("postgresUrl"), { settings });
   const logged: string[] = [];
   const api = await startApi(database.settings, database.urls, recordingLog(logged));
   const send = async (path: string, init: RequestInit): Promise<Answer> => read(await fetch(`${api.url}${path}`, init));
   const sendJson = (method: string, path: string, body?: unknown): Promise<Answer> =>
     send(path, body === undefined ? { method } : { method, body: JSON.stringify(body), headers: JSON_TYPE });
+  let running = true;
+  const stopServer = async (): Promise<void> => {
+    if (running) await api.stop();
+    running = false;
+  };
   return {
     url: api.url,
     database,
@@ -47,15 +56,18 @@ export async function startTestApi(): Promise<TestApi> {
     get: (path) => sendJson("GET", path),
     post: (path, body) => sendJson("POST", path, body),
     patch: (path, body) => sendJson("PATCH", path, body),
+    put: (path, body) => sendJson("PUT", path, body),
     delete: (path) => sendJson("DELETE", path),
+    stopServer,
     async stop() {
-      await api.stop();
+      await stopServer();
       await database.drop();
     },
   };
 }
 
 export const LEASE_MS = 60_000;
+export const bearer = (token: string): Record<string, string> => ({ authorization: `Bearer ${token}` });
 export const JSON_TYPE = { "content-type": "application/json" };
 
 /** The least that a pipeline needs. */

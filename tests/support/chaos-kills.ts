@@ -44,6 +44,9 @@ export function faultPointsOf({ mode }: Kind, path: Path): string[] {
   ];
 }
 
+/** Where a runner can be killed in the middle of a reconcile; see tests/chaos/reconcile.test.ts. */
+export const RECONCILE_POINTS = ["reconcile_batch:2", "reconcile_read:1"];
+
 interface Killed {
   readonly pipeline: Pipeline;
   readonly missing: number;

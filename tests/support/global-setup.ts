@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { startEmbeddedPostgres } from "../../src/embedded-postgres/start-embedded-postgres.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/embedded-postgres/start-embedded-postgres.ts";
 import { createTemplate } from "./database.ts";
 
 declare module "vitest" {
@@ -14,17 +14,21 @@ declare module "vitest" {
 /** One real PostgreSQL for all tests, in a folder of its own and on a free port; every test makes its own database. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const dataDir = await mkdtemp(join(tmpdir(), "vitrina-tests-"));
-  // Set by scripts/test-postgres.mjs, to run the tests on another version.
-  const native = process.env["TEST_POSTGRES_NATIVE"];
-  const postgres = await startEmbeddedPostgres({
-    dataDir,
-    ...(native && { binaries: { initdb: join(native, "bin", "initdb"), postgres: join(native, "bin", "postgres") } }),
-    serverSettings: { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "300" },
-  });
+  const postgres = await startTestServer(dataDir);
   project.provide("postgresUrl", postgres.url);
   await createTemplate(postgres.url);
   return async () => {
     await postgres.stop();
     await rm(dataDir, { recursive: true, force: true });
   };
+}
+
+export function startTestServer(dataDir: string): Promise<EmbeddedPostgres> {
+  // Set by scripts/test-postgres.mjs, to run the tests on another version.
+  const native = process.env["TEST_POSTGRES_NATIVE"];
+  return startEmbeddedPostgres({
+    dataDir,
+    ...(native && { binaries: { initdb: join(native, "bin", "initdb"), postgres: join(native, "bin", "postgres") } }),
+    serverSettings: { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "300" },
+  });
 }

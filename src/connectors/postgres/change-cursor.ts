@@ -2,14 +2,16 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Column } from "../../domain/row.ts";
 import {
   type CursorRules,
+  cursorTypeProblem,
   type EndOfLoad,
   type Horizon,
   isTimeType,
   type NextStart,
-  requireCursorType,
+  NO_WATERMARK,
   type Watermark,
 } from "../../domain/watermark.ts";
 import type { Client } from "../../postgres/connection.ts";
+import { sqlState } from "../../postgres/errors.ts";
 import { quoteIdentifier, quoteLiteral } from "../../postgres/identifiers.ts";
 import { asSubquery } from "./query-text.ts";
 import { extended } from "./read-session.ts";
@@ -20,20 +22,74 @@ export async function requireUsableCursor(
   client: Client,
   query: string,
   columns: readonly Column[],
-  { key, idKey, nulls }: CursorRules,
+  rules: CursorRules,
 ): Promise<void> {
-  for (const name of idKey === null ? [key] : [key, idKey]) {
-    if (columns.some((column) => column.name === name)) continue;
-    throw new VitrinaError("CURSOR_UNUSABLE", `The query returns no column ${quoteIdentifier(name)}.`);
-  }
-  requireCursorType(key, columns.find(({ name }) => name === key)?.type ?? "");
-  if (nulls !== "reject") return;
+  const [ofColumns] = cursorColumnProblems(columns, rules);
+  if (ofColumns !== undefined) throw ofColumns;
+  await requireFittingStart(client, columns, rules);
+  const [ofRows] = await cursorRowProblems(client, query, rules);
+  if (ofRows !== undefined) throw ofRows;
+}
+
+/** What the columns of the query alone tell; each problem with the field it is about. */
+export function cursorColumnProblems(columns: readonly Column[], { key, idKey }: CursorRules): VitrinaError[] {
+  const wanted = { "/incremental_key": key, "/incremental_id_key": idKey };
+  const missing = Object.entries(wanted).flatMap(([pointer, name]) => {
+    if (name === null || columns.some((column) => column.name === name)) return [];
+    const message = `The query returns no column ${quoteIdentifier(name)}.`;
+    return [new VitrinaError("CURSOR_UNUSABLE", message, { problems: [{ pointer, message }] })];
+  });
+  const type = columns.find(({ name }) => name === key)?.type;
+  const refused = type === undefined ? undefined : cursorTypeProblem(key, type);
+  return refused === undefined ? missing : [...missing, refused];
+}
+
+/** What only the rows tell. */
+export async function cursorRowProblems(
+  client: Client,
+  query: string,
+  { key, nulls }: CursorRules,
+): Promise<VitrinaError[]> {
+  if (nulls !== "reject") return [];
   const { rows } = await extended(
     client,
     `SELECT EXISTS (SELECT 1 FROM ${asSubquery(query)} WHERE q.${quoteIdentifier(key)} IS NULL)`,
   );
-  if (rows[0]?.[0] !== "t") return;
-  throw new VitrinaError("CURSOR_NULL", `The query returns rows whose ${quoteIdentifier(key)} is null.`);
+  if (rows[0]?.[0] !== "t") return [];
+  return [new VitrinaError("CURSOR_NULL", `The query returns rows whose ${quoteIdentifier(key)} is null.`)];
+}
+
+/** The class of a text that is no value of a type; anything else is trouble of another kind. */
+const NOT_A_VALUE = /^22/;
+
+/** A position may have been set by hand, or belong to a column that has changed its type. */
+export async function requireFittingStart(
+  client: Client,
+  columns: readonly Column[],
+  { key, idKey, start = NO_WATERMARK }: CursorRules,
+): Promise<void> {
+  const parts = [
+    { column: columns.find(({ name }) => name === key), value: start.value },
+    { column: columns.find(({ name }) => name === idKey), value: start.id },
+  ];
+  const casts = parts.flatMap(({ column, value }) =>
+    column === undefined || value === null ? [] : [{ column, text: `${quoteLiteral(value)}::${column.type}` }],
+  );
+  if (casts.length === 0) return;
+  try {
+    // Both at once: every run asks, and hardly ever is anything wrong.
+    await extended(client, `SELECT ${casts.map(({ text }) => text).join(", ")}`);
+  } catch (error) {
+    if (!NOT_A_VALUE.test(sqlState(error) ?? "")) throw error;
+    await client.query("ROLLBACK");
+    for (const { column, text } of casts) {
+      await extended(client, `SELECT ${text}`).catch((cause: unknown) => {
+        const detail = `The position of the pipeline is no value of ${quoteIdentifier(column.name)}, which is of type ${column.type}.`;
+        throw new VitrinaError("STATE_UNUSABLE", detail, { cause });
+      });
+    }
+    throw error;
+  }
 }
 
 /** Roles of Vitrina itself never write to a source, so their transactions hold nothing back. */

@@ -1,13 +1,25 @@
 import type { ScanPosition } from "../../domain/checkpoint.ts";
 import type { Column } from "../../domain/row.ts";
+import { placeAfter, type TextPlace } from "../../domain/text-place.ts";
 import { quoteIdentifier, quoteLiteral } from "../../postgres/identifiers.ts";
-import type { ReadRequest } from "../source.ts";
+import type { KeyChoice, ReadRequest } from "../source.ts";
 
 /** How the user's query is wrapped. Values come as literals with a cast, because COPY takes no parameters. */
 
 /** The query stands on lines of its own: a trailing comment must not swallow the bracket. */
 export function asSubquery(query: string): string {
   return `(\n${query.trim().replace(/;\s*$/, "")}\n) AS q`;
+}
+
+/**
+ * Where in the query the character `position` of `asSubquery` stands. Positions count from 1, and in characters, not in
+ * the halves of which JavaScript makes some. What lies behind the end, such as a missing bracket, counts as its end.
+ */
+export function placeInQuery(query: string, position: number): TextPlace | undefined {
+  const characters = [...query.trimEnd()];
+  const indent = query.length - query.trimStart().length;
+  const index = Math.min(position - 1 - "(\n".length + indent, characters.length);
+  return index < indent ? undefined : placeAfter(characters.slice(0, index).join(""));
 }
 
 /** A column to order by: text sorts by bytes, because the rules of languages change between server versions. */
@@ -41,13 +53,24 @@ export function upTo(position: ScanPosition, order: readonly OrderColumn[], alia
   return `(${orderBy(order, alias)}) <= (${values.join(", ")})`;
 }
 
+function isOneOf({ columns: names, keys, byText }: KeyChoice, columns: readonly Column[]): string {
+  const typeOf = (name: string): string => columns.find((column) => column.name === name)?.type ?? "text";
+  const cast = names.map((name) => (byText ? "text" : typeOf(name)));
+  const values = keys.map((key) => `(${key.map((value, n) => `${quoteLiteral(value)}::${cast[n]}`).join(", ")})`);
+  const named = names.map((name) => `q.${quoteIdentifier(name)}${byText ? "::text" : ""}`);
+  return `(${named.join(", ")}) IN (${values.join(", ")})`;
+}
+
 export function readStatement(request: ReadRequest, order: readonly OrderColumn[]): string {
-  const { query, columns, after, inclusive, nulls } = request;
+  const { query, columns, after, until = null, only, inclusive, nulls } = request;
   const names = columns.map(({ name }) => `q.${quoteIdentifier(name)}`).join(", ");
   const [first] = order;
   const conditions: string[] = [];
   if (after !== null && after.length > 0) conditions.push(behind(after, order, "q", inclusive));
+  if (until !== null) conditions.push(`(${behind(until, order, "q", inclusive)}) IS NOT TRUE`);
+  if (only !== undefined) conditions.push(isOneOf(only, columns));
   if (first !== undefined && nulls === "excluded") conditions.push(`q.${quoteIdentifier(first.name)} IS NOT NULL`);
+  if (first !== undefined && nulls === "only") conditions.push(`q.${quoteIdentifier(first.name)} IS NULL`);
   // A row without a key is behind every position: it must be met, and refused, not passed over.
   const orMissing = order.map(({ name }) => `q.${quoteIdentifier(name)} IS NULL`).join(" OR ");
   const filter =

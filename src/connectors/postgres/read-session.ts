@@ -1,5 +1,6 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Column } from "../../domain/row.ts";
+import type { SqlSession } from "../../domain/sql-session.ts";
 import { type Client, connectForData } from "../../postgres/connection.ts";
 import { databaseError } from "../../postgres/errors.ts";
 import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
@@ -13,7 +14,10 @@ export interface PostgresSourceConfig {
 }
 
 /** Everything about a source happens in sessions that can only read. */
-async function connectToSource(config: PostgresSourceConfig): Promise<Client> {
+export async function connectToSource(
+  config: Pick<PostgresSourceConfig, "url" | "applicationName">,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Client> {
   return connectForData({
     url: config.url,
     applicationName: config.applicationName,
@@ -24,13 +28,14 @@ async function connectToSource(config: PostgresSourceConfig): Promise<Client> {
       statement_timeout: "0",
       client_connection_check_interval: "5s",
       jit: "off",
+      ...settings,
     },
   }).catch((error: unknown) => {
     throw databaseError(error, "connect to the source");
   });
 }
 
-const BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+export const BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /** A session in a snapshot of its own, for reading rows. */
 export async function openReadSession(config: PostgresSourceConfig): Promise<Client> {
@@ -42,27 +47,39 @@ export async function openReadSession(config: PostgresSourceConfig): Promise<Cli
 /** One connection for all questions that a run asks its source; each question has a snapshot of its own. */
 export interface QuestionSession {
   ask<T>(question: (client: Client) => Promise<T>): Promise<T>;
+  /** For whoever begins and ends transactions himself. */
+  lend<T>(use: (session: SqlSession) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
-export function questionSession(config: PostgresSourceConfig): QuestionSession {
+export function questionSession(
+  config: PostgresSourceConfig,
+  settings?: Readonly<Record<string, string>>,
+): QuestionSession {
   let connected: Promise<Client> | undefined;
+  const withClient = async <T>(use: (client: Client) => Promise<T>): Promise<T> => {
+    connected ??= connectToSource(config, settings);
+    try {
+      return await use(await connected);
+    } catch (error) {
+      const broken = connected;
+      connected = undefined;
+      await broken.then((client) => client.end()).catch(() => undefined);
+      throw sourceError(error);
+    }
+  };
   return {
-    async ask(question) {
-      connected ??= connectToSource(config);
-      try {
-        const client = await connected;
+    ask: (question) =>
+      withClient(async (client) => {
         await client.query(`${BEGIN}; SET LOCAL statement_timeout = ${config.readTimeoutMs}`);
         const answer = await question(client);
         await client.query("COMMIT");
         return answer;
-      } catch (error) {
-        const broken = connected;
-        connected = undefined;
-        await broken.then((client) => client.end()).catch(() => undefined);
-        throw sourceError(error);
-      }
-    },
+      }),
+    lend: (use) =>
+      withClient((client) =>
+        use({ query: (text, values) => client.query({ text, values, queryMode: "extended" } as never) }),
+      ),
     async close() {
       await connected?.then((client) => client.end()).catch(() => undefined);
       connected = undefined;

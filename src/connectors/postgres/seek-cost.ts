@@ -9,13 +9,20 @@ const TOLERATED_FACTOR = 2;
 
 /**
  * Asks the planner: a query that can be entered at any position through an index gives a batch for a share of the
- * whole cost; one that must aggregate or sort first would do all its work again for every batch.
+ * whole cost; one that must aggregate or sort first would do all its work again for every batch. `learned` is told how
+ * many rows the planner expects, where it was asked.
  */
-export async function canSeek(client: Client, request: ReadRequest, batchSize: number): Promise<boolean> {
+export async function canSeek(
+  client: Client,
+  request: ReadRequest,
+  batchSize: number,
+  learned: (rows: number) => void = () => undefined,
+): Promise<boolean> {
   if (await hasNulls(client, request)) return false;
   const order = await orderColumns(client, request.columns, request.orderBy);
   const statement = readStatement({ ...request, nulls: "excluded" }, order);
   const whole = await estimate(client, statement);
+  learned(whole.rows);
   if (whole.rows <= batchSize) return true;
   const batch = await estimate(client, `${statement}\nLIMIT ${batchSize}`);
   return batch.cost * (whole.rows / batchSize) <= whole.cost * TOLERATED_FACTOR;
@@ -26,6 +33,12 @@ async function hasNulls(client: Client, { query, orderBy }: ReadRequest): Promis
   const missing = orderBy.map((name) => `q.${quoteIdentifier(name)} IS NULL`).join(" OR ");
   const { rows } = await extended(client, `SELECT EXISTS (SELECT 1 FROM ${asSubquery(query)} WHERE ${missing})`);
   return rows[0]?.[0] === "t";
+}
+
+/** How many rows a read will give, as the planner guesses. */
+export async function estimateRows(client: Client, request: ReadRequest): Promise<number> {
+  const order = await orderColumns(client, request.columns, request.orderBy);
+  return (await estimate(client, readStatement(request, order))).rows;
 }
 
 async function estimate(client: Client, statement: string): Promise<{ cost: number; rows: number }> {

@@ -2,18 +2,15 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { type Client, connectForData } from "../../postgres/connection.ts";
 import { askOnce, databaseId } from "../../postgres/database-id.ts";
 import { databaseError } from "../../postgres/errors.ts";
-import type { Sink, SinkRequest, SinkWriter } from "../sink.ts";
+import type { Comparison, Sink, SinkRequest, SinkWriter } from "../sink.ts";
+import { openTableComparison } from "./comparison.ts";
 import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
 import { openKeptCheckpoint } from "./kept-checkpoint.ts";
-import { compareLoad } from "./loads/compare-load.ts";
-import type { Load } from "./loads/load.ts";
-import { newTableLoad } from "./loads/new-table-load.ts";
-import { shadowLoad } from "./loads/shadow-load.ts";
-import { upsertLoad } from "./loads/upsert-load.ts";
+import { chooseLoad } from "./loads/choose-load.ts";
 import { openPuller } from "./pull-batch.ts";
 import { createStage } from "./stage.ts";
 import { tableWriter } from "./table-writer.ts";
-import { readTargetTable, type TargetTable } from "./target-table.ts";
+import { readTargetTable } from "./target-table.ts";
 
 export interface PostgresSinkConfig {
   /** The writer's login; or the loader's, which can also read the sources of the same database. */
@@ -23,6 +20,8 @@ export interface PostgresSinkConfig {
   /** Both shorter than the lease: a frozen runner must not hold its locks longer than its lease. */
   readonly statementTimeoutMs: number;
   readonly idleTimeoutMs: number;
+  /** A comparison holds no lock that others wait for, so it may take longer. */
+  readonly comparisonTimeoutMs: number;
 }
 
 export function openPostgresSink(config: PostgresSinkConfig): Sink {
@@ -49,6 +48,20 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink {
       }
     },
 
+    async openComparison(request): Promise<Comparison> {
+      const { target } = request;
+      if (target.kind !== "postgres") throw new VitrinaError("INTERNAL", `Not a PostgreSQL target: ${target.kind}.`);
+      const { comparisonTimeoutMs: timeoutMs } = config;
+      // While the source is read this session waits; it is given up when the source is.
+      const client = await openSession(config, { statementMs: timeoutMs, idleMs: 2 * timeoutMs });
+      try {
+        return await openTableComparison(client, target, request);
+      } catch (error) {
+        await client.end();
+        throw databaseError(error, "compare with the target");
+      }
+    },
+
     databaseId: askOnce(async () => {
       const client = await openWriterSession(config);
       try {
@@ -60,28 +73,16 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink {
   };
 }
 
-function chooseLoad(table: TargetTable, { load, guard }: SinkRequest): Load {
-  if (load.kind === "upsert") return upsertLoad(table);
-  if (!table.exists)
-    return load.inKeyOrder ? newTableLoad(table, load.loadId) : createThenShadow(table, load.loadId, guard);
-  return load.inKeyOrder && table.rangesUseIndex
-    ? compareLoad(table, load.loadId, guard)
-    : shadowLoad(table, load.loadId, guard);
+function openWriterSession(config: PostgresSinkConfig): Promise<Client> {
+  return openSession(config, { statementMs: config.statementTimeoutMs, idleMs: config.idleTimeoutMs });
 }
 
-/** Rows in any order may repeat a key far apart, so the new table must have its key from the start. */
-function createThenShadow(table: TargetTable, loadId: string, guard: SinkRequest["guard"]): Load {
-  const shadow = shadowLoad(table, loadId, guard);
-  return {
-    ...shadow,
-    async begin(client) {
-      await upsertLoad(table).begin?.(client);
-      await shadow.begin?.(client);
-    },
-  };
+interface SessionLimits {
+  readonly statementMs: number;
+  readonly idleMs: number;
 }
 
-async function openWriterSession(config: PostgresSinkConfig): Promise<Client> {
+async function openSession(config: PostgresSinkConfig, { statementMs, idleMs }: SessionLimits): Promise<Client> {
   const { loaderUrl } = config;
   return connectForData({
     url: loaderUrl ?? config.url,
@@ -89,9 +90,9 @@ async function openWriterSession(config: PostgresSinkConfig): Promise<Client> {
     settings: {
       ...EXACT_TEXT_SETTINGS,
       ...(loaderUrl !== undefined && { role: "vitrina_writer" }),
-      statement_timeout: `${config.statementTimeoutMs}ms`,
-      lock_timeout: `${config.statementTimeoutMs}ms`,
-      idle_in_transaction_session_timeout: `${config.idleTimeoutMs}ms`,
+      statement_timeout: `${statementMs}ms`,
+      lock_timeout: `${statementMs}ms`,
+      idle_in_transaction_session_timeout: `${idleMs}ms`,
       client_connection_check_interval: "2s",
       jit: "off",
     },

@@ -14,20 +14,29 @@ import {
   questionSession,
   sourceError,
 } from "./read-session.ts";
-import { canSeek } from "./seek-cost.ts";
+import { canSeek, estimateRows } from "./seek-cost.ts";
 
 /** Reads by one COPY per run: the query runs once, in one snapshot, with constant memory, and rows arrive as bytes. */
 export function openPostgresSource(config: PostgresSourceConfig): Source {
   const session = questionSession(config);
+  // From the question about seeking: a source serves one run, and asking again would cost it four round trips.
+  let estimated: number | undefined;
   return {
     describe: (query) => session.ask((client) => describeQuery(client, query)),
     open: (request) => openReader(config, request),
+    lendSession: (use) => session.lend(use),
     databaseId: () => session.ask(databaseId),
     requireUsableCursor: (query, columns, rules) =>
       session.ask((client) => requireUsableCursor(client, query, columns, rules)),
     takeHorizon: (lookbackMs) => session.ask((client) => takeHorizon(client, lookbackMs)),
     nextStart: (end) => session.ask((client) => nextStart(client, end)),
-    canSeek: (request, batchSize) => session.ask((client) => canSeek(client, request, batchSize)),
+    canSeek: (request, batchSize) =>
+      session.ask((client) =>
+        canSeek(client, request, batchSize, (rows) => {
+          estimated = rows;
+        }),
+      ),
+    estimateRows: async (request) => estimated ?? session.ask((client) => estimateRows(client, request)),
     close: () => session.close(),
   };
 }

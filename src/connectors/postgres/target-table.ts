@@ -21,44 +21,130 @@ export interface TargetTable {
   readonly rangesUseIndex: boolean;
 }
 
+/** What a load wants of its target. */
+interface TargetQuestion extends Pick<SinkRequest, "key" | "createTarget" | "addColumns"> {
+  /** `undefined`: not known yet; then they are not compared. */
+  readonly columns: readonly Column[] | undefined;
+}
+
+/** The target as it is, and everything that is wrong with it; nothing is changed. */
+export interface TargetInspection {
+  readonly exists: boolean;
+  /** Those of the table; empty when there is none. */
+  readonly existing: readonly Column[];
+  /** What the query has and the table has not. */
+  readonly missing: readonly Column[];
+  /** What the table has and the query has not. */
+  readonly extra: readonly string[];
+  readonly key: readonly string[];
+  readonly rangesUseIndex: boolean;
+  /** A load fails with the first of them. */
+  readonly problems: readonly VitrinaError[];
+  /** A load may still succeed. */
+  readonly warnings: readonly VitrinaError[];
+}
+
+type TableRequest = Pick<SinkRequest, "columns" | "key" | "createTarget" | "addColumns">;
+
 /** Finds the target and everything about it that a load needs. Changes nothing but adding columns, where allowed. */
-export async function readTargetTable(client: Client, name: TableName, request: SinkRequest): Promise<TargetTable> {
+export async function readTargetTable(client: Client, name: TableName, request: TableRequest): Promise<TargetTable> {
+  const inspection = await inspectTargetTable(client, name, request);
+  const [problem] = inspection.problems;
+  if (problem !== undefined) throw problem;
+  if (inspection.missing.length === 0) return targetTableOf(client, name, request.columns, inspection);
+  await addColumns(client, name, inspection.missing);
+  const existing = await readColumns(client, quoteTable(name));
+  return targetTableOf(client, name, request.columns, { ...inspection, existing });
+}
+
+export async function inspectTargetTable(
+  client: Client,
+  name: TableName,
+  question: TargetQuestion,
+): Promise<TargetInspection> {
   const label = quoteTable(name);
-  if (!(await tableExists(client, label))) return plannedTable(client, name, request);
-  const found = await readColumns(client, label);
-  const missing = missingColumns(found, request.columns);
-  if (missing.length > 0) await addColumns(client, label, missing, request.addColumns);
-  const existing = missing.length > 0 ? await readColumns(client, label) : found;
+  const kind = await relationKind(client, label);
+  if (kind === "table") return inspectExisting(client, label, question);
+  const { key, columns } = question;
+  return {
+    exists: false,
+    existing: [],
+    missing: [],
+    extra: [],
+    key,
+    rangesUseIndex: false,
+    problems: [...missingTargetProblems(label, kind, question), ...keyInQueryProblems(key, columns)],
+    warnings: [],
+  };
+}
+
+function missingTargetProblems(
+  label: string,
+  kind: "nothing" | "other",
+  { createTarget, key }: TargetQuestion,
+): VitrinaError[] {
+  if (kind === "other") {
+    const hint = "Choose another target_table: only tables can be written.";
+    return [new VitrinaError("TARGET_MISSING", `${label} exists, but it is not a table.`, { hint })];
+  }
+  if (!createTarget) return [new VitrinaError("TARGET_MISSING", `The target ${label} does not exist.`)];
+  if (key.length > 0) return [];
+  return [new VitrinaError("KEY_MISSING", `${label} cannot be created without a key.`, { hint: "Set target_key." })];
+}
+
+async function inspectExisting(client: Client, label: string, question: TargetQuestion): Promise<TargetInspection> {
+  const { columns, addColumns: mayAdd } = question;
+  const existing = await readColumns(client, label);
   const uniqueKeys = await readUniqueKeys(client, label);
-  const keyNames = request.key.length > 0 ? request.key : (uniqueKeys.find(({ primary }) => primary)?.columns ?? []);
-  if (keyNames.length === 0) {
-    throw new VitrinaError("KEY_MISSING", `${label} has no primary key, and target_key is empty.`);
-  }
-  requireKeyInQuery(keyNames, request.columns);
-  const index = requireUniqueIndex(label, keyNames, uniqueKeys);
-  const columns = request.columns.map(({ name: column }) => existing.find((known) => known.name === column) as Column);
-  const key = await orderColumns(client, columns, keyNames);
-  return { name, exists: true, columns, key, rangesUseIndex: index.byBytes };
+  const key = question.key.length > 0 ? question.key : (uniqueKeys.find(({ primary }) => primary)?.columns ?? []);
+  const index = uniqueIndexOn(key, uniqueKeys);
+  const missing = (columns ?? []).filter(({ name }) => !existing.some((column) => column.name === name));
+  const extra = existing.filter(({ name }) => columns !== undefined && !columns.some((wanted) => wanted.name === name));
+  const required = requiredProblem(label, extra);
+  // A trigger may fill such a column.
+  const isCertain = !(await hasTriggers(client, label));
+  return {
+    exists: true,
+    existing,
+    missing,
+    extra: extra.map(({ name }) => name),
+    key,
+    rangesUseIndex: index?.byBytes ?? false,
+    problems: [
+      ...(mayAdd ? [] : missingColumnProblems(label, missing)),
+      ...keyInQueryProblems(key, columns),
+      ...keyInTargetProblems(label, key, index),
+      ...(isCertain ? required : []),
+    ],
+    warnings: isCertain ? [] : required,
+  };
 }
 
-async function plannedTable(client: Client, name: TableName, request: SinkRequest): Promise<TargetTable> {
-  const { createTarget, columns, key } = request;
-  const label = quoteTable(name);
-  if (!createTarget) throw new VitrinaError("TARGET_MISSING", `The target ${label} does not exist.`);
-  if (key.length === 0) {
-    throw new VitrinaError("KEY_MISSING", `${label} cannot be created without a key.`, { hint: "Set target_key." });
-  }
-  requireKeyInQuery(key, columns);
-  return { name, exists: false, columns, key: await orderColumns(client, columns, key), rangesUseIndex: false };
+/** The table as a load works with it. Only meaningful for an inspection without problems. */
+export async function targetTableOf(
+  client: Client,
+  name: TableName,
+  wanted: readonly Column[],
+  { exists, existing, key, rangesUseIndex }: TargetInspection,
+): Promise<TargetTable> {
+  const columns = wanted.map((column) => existing.find((known) => known.name === column.name) ?? column);
+  const plain = columns.map((column) => ({ name: column.name, type: column.type }));
+  return { name, exists, columns: plain, key: await orderColumns(client, plain, key), rangesUseIndex };
 }
 
-async function tableExists(client: Client, label: string): Promise<boolean> {
+async function relationKind(client: Client, label: string): Promise<"table" | "other" | "nothing"> {
   const { rows } = await client.query("SELECT relkind FROM pg_class WHERE oid = to_regclass($1)", [label]);
   const kind = rows[0]?.relkind as string | undefined;
-  if (kind === undefined || kind === "r" || kind === "p") return kind !== undefined;
-  throw new VitrinaError("TARGET_MISSING", `${label} exists, but it is not a table.`, {
-    hint: "Choose another target_table: only tables can be written.",
-  });
+  if (kind === undefined) return "nothing";
+  return kind === "r" || kind === "p" ? "table" : "other";
+}
+
+async function hasTriggers(client: Client, label: string): Promise<boolean> {
+  const { rows } = await client.query(
+    "SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass($1) AND NOT tgisinternal) AS found",
+    [label],
+  );
+  return rows[0]?.found === "t";
 }
 
 export function columnDefinitions(columns: readonly Column[]): string {
@@ -70,28 +156,42 @@ export function nameList(columns: readonly { readonly name: string }[], alias?: 
   return columns.map(({ name }) => `${prefix}${quoteIdentifier(name)}`).join(", ");
 }
 
-async function readColumns(client: Client, label: string): Promise<Column[]> {
+interface ExistingColumn extends Column {
+  /** A row without a value for it is refused. */
+  readonly required: boolean;
+}
+
+async function readColumns(client: Client, label: string): Promise<ExistingColumn[]> {
   const { rows } = await client.query(
-    `SELECT a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type
+    `SELECT a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type,
+            a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AS required
        FROM pg_attribute a
       WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
       ORDER BY a.attnum`,
     [label],
   );
-  return rows as Column[];
+  return rows.map(({ name, type, required }) => ({ name, type, required: required === "t" }));
 }
 
-function missingColumns(existing: readonly Column[], wanted: readonly Column[]): Column[] {
-  return wanted.filter(({ name }) => !existing.some((column) => column.name === name));
+async function addColumns(client: Client, name: TableName, missing: readonly Column[]): Promise<void> {
+  const additions = missing.map((column) => `ADD COLUMN IF NOT EXISTS ${quoteIdentifier(column.name)} ${column.type}`);
+  await client.query(`ALTER TABLE ${quoteTable(name)} ${additions.join(", ")}`);
 }
 
-async function addColumns(client: Client, label: string, missing: readonly Column[], allowed: boolean): Promise<void> {
-  if (!allowed) {
-    const names = missing.map(({ name }) => quoteIdentifier(name)).join(", ");
-    throw new VitrinaError("TARGET_COLUMN_MISSING", `${label} has no column ${names}.`);
-  }
-  const additions = missing.map(({ name, type }) => `ADD COLUMN IF NOT EXISTS ${quoteIdentifier(name)} ${type}`);
-  await client.query(`ALTER TABLE ${label} ${additions.join(", ")}`);
+function missingColumnProblems(label: string, missing: readonly Column[]): VitrinaError[] {
+  if (missing.length === 0) return [];
+  return [new VitrinaError("TARGET_COLUMN_MISSING", `${label} has no column ${quoteNames(missing)}.`)];
+}
+
+function requiredProblem(label: string, extra: readonly ExistingColumn[]): VitrinaError[] {
+  const required = extra.filter((column) => column.required);
+  if (required.length === 0) return [];
+  const message = `${label} demands a value for ${quoteNames(required)}, and the query returns none.`;
+  return [new VitrinaError("TARGET_COLUMN_REQUIRED", message)];
+}
+
+function quoteNames(columns: readonly Column[]): string {
+  return columns.map(({ name }) => quoteIdentifier(name)).join(", ");
 }
 
 interface UniqueKey {
@@ -120,19 +220,24 @@ async function readUniqueKeys(client: Client, label: string): Promise<UniqueKey[
   }));
 }
 
-function requireUniqueIndex(label: string, key: readonly string[], uniqueKeys: readonly UniqueKey[]): UniqueKey {
+function uniqueIndexOn(key: readonly string[], uniqueKeys: readonly UniqueKey[]): UniqueKey | undefined {
   const wanted = [...key].sort().join("\0");
-  const index = uniqueKeys.find(({ columns }) => [...columns].sort().join("\0") === wanted);
-  if (index !== undefined) return index;
-  const columns = key.map(quoteIdentifier).join(", ");
-  throw new VitrinaError("KEY_NOT_UNIQUE_IN_TARGET", `${label} has no unique index on exactly (${columns}).`);
+  return uniqueKeys.find(({ columns }) => [...columns].sort().join("\0") === wanted);
 }
 
-function requireKeyInQuery(key: readonly string[], columns: readonly Column[]): void {
-  const missing = key.find((name) => !columns.some((column) => column.name === name));
-  if (missing === undefined) return;
-  throw new VitrinaError(
-    "KEY_NOT_IN_QUERY",
-    `The query returns no column ${quoteIdentifier(missing)}, which is in the key.`,
-  );
+function keyInTargetProblems(label: string, key: readonly string[], index: UniqueKey | undefined): VitrinaError[] {
+  if (key.length === 0) {
+    return [new VitrinaError("KEY_MISSING", `${label} has no primary key, and target_key is empty.`)];
+  }
+  if (index !== undefined) return [];
+  const columns = key.map(quoteIdentifier).join(", ");
+  return [new VitrinaError("KEY_NOT_UNIQUE_IN_TARGET", `${label} has no unique index on exactly (${columns}).`)];
+}
+
+function keyInQueryProblems(key: readonly string[], columns: readonly Column[] | undefined): VitrinaError[] {
+  const missing = key.filter((name) => columns !== undefined && !columns.some((column) => column.name === name));
+  if (missing.length === 0) return [];
+  const names = missing.map(quoteIdentifier).join(", ");
+  const rest = missing.length === 1 ? "which is in the key" : "which are in the key";
+  return [new VitrinaError("KEY_NOT_IN_QUERY", `The query returns no column ${names}, ${rest}.`)];
 }

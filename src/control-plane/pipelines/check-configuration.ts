@@ -1,14 +1,21 @@
-import { type Problem, VitrinaError } from "../../domain/error-catalogue.ts";
+import { type CodedProblem, type Problem, VitrinaError } from "../../domain/error-catalogue.ts";
 import type { PipelineConfig } from "../../domain/pipeline.ts";
 import { parseSchedule } from "../../domain/schedule.ts";
 import type { TargetAllowList } from "../../domain/target.ts";
-import { parseTaskPlan } from "../../domain/task-plan.ts";
+import { inspectTaskPlan } from "../../domain/task-plan.ts";
+import { checkQuery, type GuardRules } from "../../sql-guard/guard.ts";
 import { invalidRequest } from "../validation.ts";
+
+/** What the settings allow a pipeline to read and to write. */
+export interface Allowed {
+  readonly targets: TargetAllowList;
+  readonly guard: GuardRules;
+}
 
 interface Rule {
   /** The fields that the rule looks at. */
   readonly fields: readonly (keyof PipelineConfig)[];
-  readonly findProblems: (config: PipelineConfig, targets: TargetAllowList) => readonly Problem[];
+  readonly findProblems: (config: PipelineConfig, targets: TargetAllowList) => readonly CodedProblem[];
 }
 
 const RULES: readonly Rule[] = [
@@ -21,38 +28,69 @@ const RULES: readonly Rule[] = [
  * The rules that span several fields, or need the settings. All mistakes are reported at once. A change is held only
  * against the rules it touches, so that a pipeline whose target is no longer allowed can still be disabled.
  */
-export function checkConfiguration(config: PipelineConfig, targets: TargetAllowList, change: object = config): void {
-  const problems = RULES.filter(({ fields }) => fields.some((field) => field in change)).flatMap(({ findProblems }) =>
+export async function checkConfiguration(
+  config: PipelineConfig,
+  { targets, guard }: Allowed,
+  change: object = config,
+): Promise<void> {
+  const touchesQuery = "source_query" in change || "tasks" in change;
+  const found = [
+    ...configurationProblems(config, targets, change).map(({ pointer, message }) => ({ pointer, message })),
+    ...(touchesQuery ? await queryProblems(config, targets, guard) : []),
+  ];
+  if (found.length > 0) throw invalidRequest("body", found);
+}
+
+export function configurationProblems(
+  config: PipelineConfig,
+  targets: TargetAllowList,
+  change: object = config,
+): CodedProblem[] {
+  return RULES.filter(({ fields }) => fields.some((field) => field in change)).flatMap(({ findProblems }) =>
     findProblems(config, targets),
   );
-  if (problems.length > 0) throw invalidRequest("body", problems);
 }
 
-function planProblems(config: PipelineConfig, targets: TargetAllowList): readonly Problem[] {
-  return problemsOf("/target_table", () => parseTaskPlan(config, targets));
+function planProblems(config: PipelineConfig, targets: TargetAllowList): readonly CodedProblem[] {
+  return inspectTaskPlan(config, targets).problems;
 }
 
-function scheduleProblems({ schedule_interval }: PipelineConfig): readonly Problem[] {
-  if (schedule_interval === null) return [];
-  return problemsOf("/schedule_interval", () => parseSchedule(schedule_interval));
-}
-
-function incrementalProblems({ mode, incremental_key, incremental_id_key }: PipelineConfig): readonly Problem[] {
-  if (mode === "incremental" && incremental_key === null) {
-    return [{ pointer: "/incremental_key", message: "An incremental pipeline needs an incremental_key." }];
-  }
-  if (incremental_id_key !== null && incremental_key === null) {
-    return [{ pointer: "/incremental_id_key", message: "It only makes sense beside an incremental_key." }];
-  }
-  return [];
-}
-
-function problemsOf(pointer: string, parse: () => unknown): readonly Problem[] {
+/** The reader's query, as far as its text tells. What it reaches in the source is found out when it runs. */
+async function queryProblems(
+  config: PipelineConfig,
+  targets: TargetAllowList,
+  guard: GuardRules,
+): Promise<readonly Problem[]> {
+  const { reader } = inspectTaskPlan(config, targets);
+  if (reader === undefined) return [];
   try {
-    parse();
+    await checkQuery(reader.query, guard);
     return [];
   } catch (error) {
     if (!(error instanceof VitrinaError)) throw error;
-    return error.problems.length > 0 ? error.problems : [{ pointer, message: error.message }];
+    const problems = error.problems.length > 0 ? error.problems : [{ message: error.message }];
+    return problems.map((problem) => ({ ...problem, pointer: reader.pointer }));
   }
+}
+
+function scheduleProblems({ schedule_interval }: PipelineConfig): readonly CodedProblem[] {
+  if (schedule_interval === null) return [];
+  try {
+    parseSchedule(schedule_interval);
+    return [];
+  } catch (error) {
+    if (!(error instanceof VitrinaError)) throw error;
+    return [{ code: error.code, pointer: "/schedule_interval", message: error.message }];
+  }
+}
+
+function incrementalProblems({ mode, incremental_key, incremental_id_key }: PipelineConfig): readonly CodedProblem[] {
+  const code = "CURSOR_UNUSABLE";
+  if (mode === "incremental" && incremental_key === null) {
+    return [{ code, pointer: "/incremental_key", message: "An incremental pipeline needs an incremental_key." }];
+  }
+  if (incremental_id_key !== null && incremental_key === null) {
+    return [{ code, pointer: "/incremental_id_key", message: "It only makes sense beside an incremental_key." }];
+  }
+  return [];
 }

@@ -1,7 +1,8 @@
 import { z } from "zod";
-import { newPipelineSchema, pipelinePatchSchema, pipelineSchema } from "../../domain/pipeline.ts";
+import { newPipelineSchema, PIPELINE_MODES, pipelinePatchSchema, pipelineSchema } from "../../domain/pipeline.ts";
 import { PIPELINE_STATUSES } from "../../domain/pipeline-status.ts";
 import { runSchema } from "../../domain/run.ts";
+import { waitSchema } from "../changes/wait.ts";
 import { answer } from "../openapi.ts";
 import { pageOf, pageQuery } from "../paging.ts";
 import { problems } from "../problem.ts";
@@ -18,43 +19,29 @@ const statusSchema = z.object({
   name: z.string(),
   status: z.enum(PIPELINE_STATUSES),
   enabled: z.boolean(),
-  last_run: runSchema.nullable().describe("Null before the first run."),
+  run_request: z.int().describe("The number of the request that is told of: the last one, or the one asked for."),
+  over: z.boolean().describe("True when nothing of that request is waiting or under way any more."),
+  last_run: runSchema.nullable().describe("The last run, or the last attempt of the request; null before it."),
 });
 
-const stateSchema = z.object({
-  pipeline_id: z.guid(),
-  last_processed_value: z.string().nullable(),
-  last_processed_id: z.string().nullable(),
-  scan_position: z.array(z.string()).nullable().describe("Key of the last row of a load that has not ended."),
-  batches_committed: z.int(),
-  updated_at: z.date().nullable().describe("Null before the first batch."),
+const listQuery = pageQuery.extend({
+  status: z.enum(PIPELINE_STATUSES).optional().describe("Only pipelines of this status."),
+  enabled: z
+    .enum(["true", "false"])
+    .transform((text) => text === "true")
+    .optional()
+    .describe("Only enabled pipelines, or only disabled ones."),
+  mode: z.enum(PIPELINE_MODES).optional().describe("Only pipelines of this mode."),
+  name: z.string().max(63).optional().describe("Only pipelines whose name begins like this."),
+  target_table: z.string().max(200).optional().describe("Only pipelines with this target."),
 });
-
-const theState = answer("Where the pipeline is now.", stateSchema);
 
 export const operations = {
-  resetPipelineState: {
-    tags,
-    operationId: "resetPipelineState",
-    summary: "Forget where the pipeline is",
-    description: "The next run reads everything. The target keeps its data.",
-    params,
-    response: { 200: theState, ...problems(404, 409) },
-  },
-  keepPipelineState: {
-    tags,
-    operationId: "keepPipelineState",
-    summary: "Keep the checkpoint although the query has changed",
-    description:
-      "For a change that leaves the old position right, such as a further column. Rows before it are not read again.",
-    params,
-    response: { 200: theState, ...problems(404, 409) },
-  },
   listPipelines: {
     tags,
     operationId: "listPipelines",
     summary: "List pipelines by name",
-    querystring: pageQuery,
+    querystring: listQuery,
     response: { 200: answer("A page of pipelines.", pageOf(pipelineSchema)), ...problems(422) },
   },
   createPipeline: {
@@ -69,18 +56,28 @@ export const operations = {
     tags,
     operationId: "getPipeline",
     summary: "Read a pipeline",
+    description: "With If-None-Match and an ETag that still fits, the answer is 304 without a body.",
     params,
-    response: { 200: thePipeline, ...problems(404) },
+    response: { 200: thePipeline, 304: z.undefined().describe("It is as you have it."), ...problems(404) },
   },
   updatePipeline: {
     tags,
     operationId: "updatePipeline",
     summary: "Change a pipeline",
     description:
-      "While it runs, only batch_size, description, schedule_interval, enabled, max_rejects and max_delete_percent may change.",
+      "While it runs, only batch_size, description, schedule_interval, enabled, max_rejects and max_delete_percent may change. With If-Match, only if nobody changed it since that ETag was answered.",
     params,
     body: pipelinePatchSchema,
-    response: { 200: thePipeline, ...problems(400, 404, 409, 413, 415, 422) },
+    response: { 200: thePipeline, ...problems(400, 404, 409, 412, 413, 415, 422) },
+  },
+  updatePipelineConfig: {
+    tags,
+    operationId: "updatePipelineConfig",
+    summary: "Change a pipeline, by POST",
+    description: "The same as PATCH of the pipeline.",
+    params,
+    body: pipelinePatchSchema,
+    response: { 200: thePipeline, ...problems(400, 404, 409, 412, 413, 415, 422) },
   },
   deletePipeline: {
     tags,
@@ -88,7 +85,7 @@ export const operations = {
     summary: "Delete a pipeline",
     description: "Its runs and state go with it; the target keeps its data.",
     params,
-    response: { 204: z.undefined().describe("It is gone."), ...problems(404, 409) },
+    response: { 204: z.undefined().describe("It is gone."), ...problems(404, 409, 412) },
   },
   runPipeline: {
     tags,
@@ -111,14 +108,13 @@ export const operations = {
     tags,
     operationId: "getPipelineStatus",
     summary: "Read the status and the last run",
+    description:
+      "With `wait`, the answer comes when nothing is requested or under way any more. With `run_request`, as `run` answered it, only that request counts: the answer comes when it is over, and last_run is the last attempt of it.",
     params,
-    response: { 200: answer("The status and the last run.", statusSchema), ...problems(404) },
-  },
-  getPipelineState: {
-    tags,
-    operationId: "getPipelineState",
-    summary: "Read the checkpoint",
-    params,
-    response: { 200: answer("How far the pipeline has come.", stateSchema), ...problems(404) },
+    querystring: z.strictObject({
+      wait: waitSchema.default(0).describe("Wait at most so long, up to 60s, until it has come to rest."),
+      run_request: z.coerce.number().int().min(0).max(2_000_000_000).optional().describe("The request to follow."),
+    }),
+    response: { 200: answer("The status and the last run.", statusSchema), ...problems(404, 422) },
   },
 };

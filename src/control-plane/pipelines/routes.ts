@@ -1,88 +1,87 @@
 import type { PipelineId } from "../../domain/pipeline.ts";
-import type { PipelineState } from "../../meta-store/meta-store.ts";
+import { isAtRest } from "../../domain/pipeline-status.ts";
+import type { MetaStore } from "../../meta-store/meta-store.ts";
+import { actorOf } from "../actor.ts";
+import type { ChangeListener } from "../changes/change-listener.ts";
+import { waitUntil } from "../changes/wait.ts";
 import type { Api, ApiParts } from "../server.ts";
+import { changeConfiguration } from "./change-configuration.ts";
 import { checkConfiguration } from "./check-configuration.ts";
+import { expectedVersion, readerHas, sendPipeline } from "./etag.ts";
 import { operations } from "./operations.ts";
 
-/** Until people log in, every change has the same author. */
-const AUTHOR = "api";
-
-export function pipelineRoutes(api: Api, parts: ApiParts): void {
+export function pipelineRoutes(api: Api, parts: ApiParts, listener: ChangeListener): void {
   configurationRoutes(api, parts);
   requestRoutes(api, parts);
-  stateRoutes(api, parts);
-  observationRoutes(api, parts);
+  observationRoutes(api, parts, listener);
 }
 
-function configurationRoutes(api: Api, { store, targets }: ApiParts): void {
-  api.get("/pipelines", { schema: operations.listPipelines }, ({ query }) => store.listPipelines(query));
+function configurationRoutes(api: Api, parts: ApiParts): void {
+  const { store } = parts;
 
-  api.post("/pipelines", { schema: operations.createPipeline }, async ({ body }, reply) => {
-    checkConfiguration(body, targets);
-    const pipeline = await store.createPipeline(body, AUTHOR);
-    return reply.code(201).header("location", `/api/v1/pipelines/${pipeline.id}`).send(pipeline);
+  api.get("/pipelines", { schema: operations.listPipelines }, ({ query }) => {
+    const { limit, after, ...filter } = query;
+    return store.listPipelines({ limit, after }, filter);
   });
 
-  api.get("/pipelines/:id", { schema: operations.getPipeline }, ({ params }) => store.getPipeline(params.id));
-
-  api.patch("/pipelines/:id", { schema: operations.updatePipeline }, async ({ params, body }) => {
-    const { id } = await store.getPipeline(params.id);
-    return store.updatePipeline(id, body, AUTHOR, (merged) => checkConfiguration(merged, targets, body));
+  api.post("/pipelines", { schema: operations.createPipeline }, async (request, reply) => {
+    const { body } = request;
+    await checkConfiguration(body, parts);
+    const pipeline = await store.createPipeline(body, actorOf(request).name);
+    reply.code(201).header("location", `/api/v1/pipelines/${pipeline.id}`);
+    return sendPipeline(reply, pipeline);
   });
 
-  api.delete("/pipelines/:id", { schema: operations.deletePipeline }, async ({ params }, reply) => {
-    const { id } = await store.getPipeline(params.id);
-    await store.deletePipeline(id);
+  api.get("/pipelines/:id", { schema: operations.getPipeline }, async (request, reply) => {
+    const pipeline = sendPipeline(reply, await store.getPipeline(request.params.id));
+    return readerHas(request, pipeline) ? reply.code(304).send() : pipeline;
+  });
+
+  api.patch("/pipelines/:id", { schema: operations.updatePipeline }, (request, reply) =>
+    changeConfiguration(parts, request, reply, request.params.id, request.body),
+  );
+
+  api.post("/pipelines/:id/update-config", { schema: operations.updatePipelineConfig }, (request, reply) =>
+    changeConfiguration(parts, request, reply, request.params.id, request.body),
+  );
+
+  api.delete("/pipelines/:id", { schema: operations.deletePipeline }, async (request, reply) => {
+    const { id } = await store.getPipeline(request.params.id);
+    await store.deletePipeline(id, expectedVersion(request));
     return reply.code(204).send();
   });
 }
 
 function requestRoutes(api: Api, { store }: ApiParts): void {
-  api.post("/pipelines/:id/run", { schema: operations.runPipeline }, async ({ params }) => {
+  api.post("/pipelines/:id/run", { schema: operations.runPipeline }, async ({ params }, reply) => {
     const { id } = await store.getPipeline(params.id);
-    return store.requestRun(id, "api");
+    return sendPipeline(reply, await store.requestRun(id, "api"));
   });
 
-  api.post("/pipelines/:id/pause", { schema: operations.pausePipeline }, async ({ params }) => {
+  api.post("/pipelines/:id/pause", { schema: operations.pausePipeline }, async ({ params }, reply) => {
     const { id } = await store.getPipeline(params.id);
-    return store.requestPause(id);
+    return sendPipeline(reply, await store.requestPause(id));
   });
 }
 
-function stateRoutes(api: Api, { store }: ApiParts): void {
-  api.get("/pipelines/:id/state", { schema: operations.getPipelineState }, async ({ params }) => {
+function observationRoutes(api: Api, { store }: ApiParts, listener: ChangeListener): void {
+  api.get("/pipelines/:id/status", { schema: operations.getPipelineStatus }, async ({ params, query }, reply) => {
     const { id } = await store.getPipeline(params.id);
-    return stateAnswer(id, await store.getState(id));
-  });
-
-  api.post("/pipelines/:id/state/reset", { schema: operations.resetPipelineState }, async ({ params }) => {
-    const { id } = await store.getPipeline(params.id);
-    await store.resetState(id);
-    return stateAnswer(id, await store.getState(id));
-  });
-
-  api.post("/pipelines/:id/state/keep", { schema: operations.keepPipelineState }, async ({ params }) => {
-    const { id } = await store.getPipeline(params.id);
-    await store.keepState(id);
-    return stateAnswer(id, await store.getState(id));
+    return waitUntil({
+      listener,
+      pipelineId: id,
+      waitMs: query.wait,
+      reply,
+      look: () => statusOf(store, id, query.run_request),
+      isOver: ({ over }) => over,
+    });
   });
 }
 
-function observationRoutes(api: Api, { store }: ApiParts): void {
-  api.get("/pipelines/:id/status", { schema: operations.getPipelineStatus }, async ({ params }) => {
-    const { id, name, status, enabled } = await store.getPipeline(params.id);
-    const { items } = await store.listRuns(id, { limit: 1 });
-    return { id, name, status, enabled, last_run: items[0] ?? null };
-  });
-}
-
-function stateAnswer(id: PipelineId, state: PipelineState) {
-  return {
-    pipeline_id: id,
-    last_processed_value: state.watermark.value,
-    last_processed_id: state.watermark.id,
-    scan_position: state.scanPosition === null ? null : [...state.scanPosition],
-    batches_committed: state.batchNo,
-    updated_at: state.updatedAt,
-  };
+async function statusOf(store: MetaStore, id: PipelineId, asked: number | undefined) {
+  const { name, status, enabled, run_request } = await store.getPipeline(id);
+  const filter = asked === undefined ? {} : { run_request: asked };
+  const { items } = await store.listRuns(id, { limit: 1 }, filter);
+  const over = (asked !== undefined && asked < run_request) || isAtRest(status);
+  return { id, name, status, enabled, run_request: asked ?? run_request, over, last_run: items[0] ?? null };
 }

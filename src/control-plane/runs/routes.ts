@@ -1,5 +1,7 @@
 import { z } from "zod";
-import { runSchema } from "../../domain/run.ts";
+import { RUN_STATUSES, RUN_TRIGGERS, runSchema } from "../../domain/run.ts";
+import type { ChangeListener } from "../changes/change-listener.ts";
+import { waitSchema, waitUntil } from "../changes/wait.ts";
 import { answer } from "../openapi.ts";
 import { pageOf, pageQuery } from "../paging.ts";
 import { idParams } from "../pipelines/id-params.ts";
@@ -8,32 +10,69 @@ import type { Api, ApiParts } from "../server.ts";
 
 const tags = ["runs"];
 
+const moment = z.iso
+  .datetime({ offset: true, error: "It must be a time with its zone, such as 2026-01-31T12:00:00Z." })
+  .transform((text) => new Date(text));
+
+const listQuery = pageQuery.extend({
+  status: z.enum(RUN_STATUSES).optional().describe("Only runs of this status."),
+  trigger: z.enum(RUN_TRIGGERS).optional().describe("Only runs that were asked for like this."),
+  started_after: moment.optional().describe("Only runs that started later than this."),
+  started_before: moment.optional().describe("Only runs that started earlier than this."),
+});
+
+const aPage = answer("A page of runs.", pageOf(runSchema));
+
 const operations = {
+  listAllRuns: {
+    tags,
+    operationId: "listAllRuns",
+    summary: "List the runs of all pipelines, newest first",
+    querystring: listQuery,
+    response: { 200: aPage, ...problems(422) },
+  },
   listRuns: {
     tags,
     operationId: "listRuns",
     summary: "List the runs of a pipeline, newest first",
     params: idParams,
-    querystring: pageQuery,
-    response: { 200: answer("A page of runs.", pageOf(runSchema)), ...problems(404, 422) },
+    querystring: listQuery.extend({
+      run_request: z.coerce.number().int().min(0).max(2_000_000_000).optional().describe("Only runs of this request."),
+    }),
+    response: { 200: aPage, ...problems(404, 422) },
   },
   getRun: {
     tags,
     operationId: "getRun",
     summary: "Read a run",
     params: idParams.extend({ run_id: z.string().min(1).describe("The id of the run.") }),
-    response: { 200: answer("The run.", runSchema), ...problems(404) },
+    querystring: z.strictObject({
+      wait: waitSchema.default(0).describe("Wait at most so long, up to 60s, until the run has ended."),
+    }),
+    response: { 200: answer("The run.", runSchema), ...problems(404, 422) },
   },
 };
 
-export function runRoutes(api: Api, { store }: ApiParts): void {
+export function runRoutes(api: Api, { store }: ApiParts, listener: ChangeListener): void {
+  api.get("/runs", { schema: operations.listAllRuns }, ({ query: { limit, after, ...filter } }) =>
+    store.listRuns(null, { limit, after }, filter),
+  );
+
   api.get("/pipelines/:id/runs", { schema: operations.listRuns }, async ({ params, query }) => {
     const { id } = await store.getPipeline(params.id);
-    return store.listRuns(id, query);
+    const { limit, after, ...filter } = query;
+    return store.listRuns(id, { limit, after }, filter);
   });
 
-  api.get("/pipelines/:id/runs/:run_id", { schema: operations.getRun }, async ({ params }) => {
+  api.get("/pipelines/:id/runs/:run_id", { schema: operations.getRun }, async ({ params, query }, reply) => {
     const { id } = await store.getPipeline(params.id);
-    return store.getRun(id, params.run_id);
+    return waitUntil({
+      listener,
+      pipelineId: id,
+      waitMs: query.wait,
+      reply,
+      look: () => store.getRun(id, params.run_id),
+      isOver: ({ status }) => status !== "RUNNING",
+    });
   });
 }

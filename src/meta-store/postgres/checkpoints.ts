@@ -4,11 +4,11 @@ import type { PipelineId } from "../../domain/pipeline.ts";
 import { isHeld, type PipelineStatus } from "../../domain/pipeline-status.ts";
 import { isBalanced } from "../../domain/run.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
-import { NO_WATERMARK } from "../../domain/watermark.ts";
-import type { Pool } from "../../postgres/connection.ts";
+import { NO_WATERMARK, type Watermark } from "../../domain/watermark.ts";
+import { inTransaction, type Pool } from "../../postgres/connection.ts";
 import type { BatchCommit, BatchProgress, Claim, LeaseView, PipelineState } from "../meta-store.ts";
 import { leaseLost } from "./claims.ts";
-import { getPipeline } from "./pipelines.ts";
+import { getPipeline, lockPipeline } from "./pipelines.ts";
 
 export async function getState(pool: Pool, id: PipelineId): Promise<PipelineState> {
   const { rows } = await pool.query(
@@ -55,27 +55,47 @@ export async function keepState(pool: Pool, id: PipelineId): Promise<void> {
   );
 }
 
-/** The lock on the pipeline keeps a runner from claiming it meanwhile. */
-async function changeState(pool: Pool, id: PipelineId, assignments: string, ...values: string[]): Promise<void> {
-  const { rows } = await pool.query(
-    `WITH free AS (
-       SELECT id FROM etl.etl_pipelines WHERE id = $1 AND status NOT IN ('RUNNING', 'PAUSE_REQUESTED') FOR NO KEY UPDATE
-     ), changed AS (
-       UPDATE etl.etl_state s SET ${assignments}, updated_at = clock_timestamp() FROM free WHERE s.pipeline_id = free.id
-     )
-     SELECT id FROM free`,
-    [id, ...values],
+/** The value is compared with its column by the run that starts there: only the source knows its types. */
+export async function setState(pool: Pool, id: PipelineId, { value, id: lastId }: Watermark): Promise<void> {
+  const fingerprint = configFingerprint(await getPipeline(pool, id));
+  await changeState(
+    pool,
+    id,
+    `last_processed_value = $2, last_processed_id = $3, watermark_fingerprint = $4, scan_position = NULL,
+     fingerprint = NULL, safe_point = NULL, candidate_value = NULL, candidate_id = NULL, candidate_at = NULL`,
+    value,
+    lastId,
+    fingerprint,
   );
-  if (rows.length > 0) return;
-  const { name, status } = await getPipeline(pool, id);
-  throw new VitrinaError("STATUS_CONFLICT", `${name} is ${status}: its state cannot change while a runner holds it.`, {
-    extra: { pipeline_status: status },
-    ...(isHeld(status) && { hint: "Pause it first, or wait until its run has ended." }),
+}
+
+/** The lock on the pipeline keeps a runner from claiming it meanwhile. */
+async function changeState(
+  pool: Pool,
+  id: PipelineId,
+  assignments: string,
+  ...values: (string | null)[]
+): Promise<void> {
+  await inTransaction(pool, async (client) => {
+    const { name, status } = await lockPipeline(client, id);
+    if (isHeld(status)) {
+      const detail = `${name} is ${status}: its state cannot change while a runner holds it.`;
+      throw new VitrinaError("STATUS_CONFLICT", detail, {
+        extra: { pipeline_status: status },
+        hint: "Pause it first, or wait until its run has ended.",
+      });
+    }
+    // A pipeline that never ran has no state yet.
+    await client.query("INSERT INTO etl.etl_state (pipeline_id) VALUES ($1) ON CONFLICT DO NOTHING", [id]);
+    await client.query(
+      `UPDATE etl.etl_state SET ${assignments}, updated_at = clock_timestamp() WHERE pipeline_id = $1`,
+      [id, ...values],
+    );
   });
 }
 
 const LEASE = `
-  SELECT id, status, batch_size FROM etl.etl_pipelines
+  SELECT id, status, config_version, batch_size, max_rejects, max_delete_percent FROM etl.etl_pipelines
    WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3 AND lease_expires_at > clock_timestamp()
    FOR NO KEY UPDATE`;
 
@@ -93,19 +113,22 @@ const RECORD = `
     RETURNING s.pipeline_id
   ), run AS (
     UPDATE etl.etl_runs r
-       SET batches = r.batches + 1,
+       SET batches = r.batches + 1, applied_version = lease.config_version,
            rows_read = r.rows_read + $9, rows_written = r.rows_written + $10, rows_unchanged = r.rows_unchanged + $11,
            rows_deduplicated = r.rows_deduplicated + $12, rows_rejected = r.rows_rejected + $13,
            rows_dropped = r.rows_dropped + $14, rows_added = r.rows_added + $15, bytes = r.bytes + $16,
            read_ms = r.read_ms + $17, transform_ms = r.transform_ms + $18, write_ms = r.write_ms + $19
-      FROM state WHERE r.id = $8
+      FROM state JOIN lease ON lease.id = state.pipeline_id WHERE r.id = $8
     RETURNING r.id, r.pipeline_id
   ), rejected AS (
     INSERT INTO etl.etl_rejects (pipeline_id, run_id, row_key, row, error_code, error)
     SELECT run.pipeline_id, run.id, x.key, x.row, x.code, x.error
       FROM run, jsonb_to_recordset($20::jsonb) AS x (key jsonb, row jsonb, code text, error text)
+  ), settled AS (
+    DELETE FROM etl.etl_rejects j USING run WHERE j.pipeline_id = run.pipeline_id AND j.id = ANY ($21::bigint[])
   )
-  SELECT lease.status, lease.batch_size, (SELECT count(*) FROM state) AS states, (SELECT count(*) FROM run) AS runs
+  SELECT lease.status, lease.batch_size, lease.max_rejects, lease.max_delete_percent,
+         (SELECT count(*) FROM state) AS states, (SELECT count(*) FROM run) AS runs
     FROM lease`;
 
 const END_LOAD = `
@@ -133,7 +156,12 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
     requireBalance(progress);
     const row = await underLease(session, RECORD, recordValues(claim, progress));
     if (Number(row["states"]) !== 1 || Number(row["runs"]) !== 1) throw leaseLost(claim);
-    return { status: row["status"] as PipelineStatus, batchSize: Number(row["batch_size"]) };
+    return {
+      status: row["status"] as PipelineStatus,
+      batchSize: Number(row["batch_size"]),
+      maxRejects: Number(row["max_rejects"]),
+      maxDeletePercent: Number(row["max_delete_percent"]),
+    };
   };
   const endLoadIn = async (session: SqlSession, rowsDeleted: number): Promise<void> => {
     await underLease(session, END_LOAD, [claim.runId, rowsDeleted]);
@@ -185,12 +213,11 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
       );
     },
 
-    async describeRun(dataPath, strategy) {
-      await pool.query("UPDATE etl.etl_runs SET data_path = $2, strategy = $3 WHERE id = $1", [
-        claim.runId,
-        dataPath,
-        strategy,
-      ]);
+    async describeRun({ dataPath, strategy, estimatedRows, resumed }) {
+      await pool.query(
+        "UPDATE etl.etl_runs SET data_path = $2, strategy = $3, estimated_rows = $4, resumed = $5 WHERE id = $1",
+        [claim.runId, dataPath, strategy, estimatedRows, resumed],
+      );
     },
   };
 }
@@ -203,7 +230,7 @@ function requireBalance({ counters }: BatchProgress): void {
 /** From $4 on, in the order of RECORD. */
 function recordValues(
   claim: Claim,
-  { position, fingerprint, safePoint, expectedBatchNo, counters, effort, rejects }: BatchProgress,
+  { position, fingerprint, safePoint, expectedBatchNo, counters, effort, rejects, settledRejects }: BatchProgress,
 ): unknown[] {
   return [
     position,
@@ -223,5 +250,6 @@ function recordValues(
     Math.round(effort.transform_ms),
     Math.round(effort.write_ms),
     JSON.stringify(rejects),
+    settledRejects,
   ];
 }

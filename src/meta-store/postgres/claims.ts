@@ -8,6 +8,7 @@ import type { SqlSession } from "../../domain/sql-session.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
 import type { Claim, RescuedPipeline, RunFailure, RunOutcome } from "../meta-store.ts";
 import { PIPELINE_COLUMNS, pipelineFromRow } from "./pipeline-row.ts";
+import { settleEarlierRejects } from "./rejects.ts";
 
 /** What a claim needs beside its pipeline `p`: its `run`, and the checkpoint in the state `s`. */
 const CLAIM_COLUMNS = `
@@ -28,8 +29,9 @@ const CLAIM = `
       FROM candidate WHERE taken.id = candidate.id
     RETURNING taken.*
   ), run AS (
-    INSERT INTO etl.etl_runs (pipeline_id, attempt, status, trigger, config_version, runner_id, lease_epoch)
-    SELECT id, 1, 'RUNNING', run_trigger, config_version, lease_owner, lease_epoch FROM p
+    INSERT INTO etl.etl_runs (pipeline_id, attempt, status, trigger, run_request, config_version, applied_version,
+                              runner_id, lease_epoch)
+    SELECT id, 1, 'RUNNING', run_trigger, run_request, config_version, config_version, lease_owner, lease_epoch FROM p
     RETURNING id, trigger, attempt
   ), state AS (
     INSERT INTO etl.etl_state (pipeline_id) SELECT id FROM p ON CONFLICT (pipeline_id) DO NOTHING
@@ -91,16 +93,18 @@ const EVENTS_OF_OUTCOME: Record<RunOutcome["kind"], readonly PipelineEvent[]> = 
   failed: ["fail"],
 };
 
+/** Of the status that the row has when it is locked: a pause may be committed while this statement waits for it. */
+const STATUS_AFTER = "($5::text[])[array_position($4::text[], p.status)]";
+
 export async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): Promise<PipelineStatus> {
   return inTransaction(pool, async (client) => {
     const transitions = EVENTS_OF_OUTCOME[outcome.kind].map(transitionsOf);
     const released = await client.query(
       `UPDATE etl.etl_pipelines p
-          SET status = t.to_status, lease_owner = NULL, lease_expires_at = NULL,
-              run_requested_at = CASE WHEN t.to_status = 'RUN_REQUESTED' THEN clock_timestamp() END,
-              run_trigger = CASE WHEN t.to_status = 'RUN_REQUESTED' THEN 'recovery' END
-         FROM unnest($4::text[], $5::text[]) AS t (from_status, to_status)
-        WHERE p.id = $1 AND p.lease_owner = $2 AND p.lease_epoch = $3 AND p.status = t.from_status
+          SET status = ${STATUS_AFTER}, lease_owner = NULL, lease_expires_at = NULL,
+              run_requested_at = CASE WHEN ${STATUS_AFTER} = 'RUN_REQUESTED' THEN clock_timestamp() END,
+              run_trigger = CASE WHEN ${STATUS_AFTER} = 'RUN_REQUESTED' THEN 'recovery' END
+        WHERE p.id = $1 AND p.lease_owner = $2 AND p.lease_epoch = $3 AND p.status = ANY ($4)
         RETURNING p.status`,
       [
         claim.pipeline.id,
@@ -119,6 +123,7 @@ export async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): 
           WHERE pipeline_id = $1`,
         [claim.pipeline.id],
       );
+      if (claim.pipeline.mode === "full") await settleEarlierRejects(client, claim.pipeline.id);
     }
     return status;
   });
@@ -143,8 +148,10 @@ const LOCK_LEASE = `
 
 const NEXT_ATTEMPT = `
   WITH run AS (
-    INSERT INTO etl.etl_runs (pipeline_id, attempt, status, trigger, config_version, runner_id, lease_epoch)
-    SELECT id, $2, 'RUNNING', $3, config_version, lease_owner, lease_epoch FROM etl.etl_pipelines WHERE id = $1
+    INSERT INTO etl.etl_runs (pipeline_id, attempt, status, trigger, run_request, config_version, applied_version,
+                              runner_id, lease_epoch)
+    SELECT id, $2, 'RUNNING', $3, run_request, config_version, config_version, lease_owner, lease_epoch
+      FROM etl.etl_pipelines WHERE id = $1
     RETURNING id, pipeline_id, trigger, attempt
   )
   SELECT ${PIPELINE_COLUMNS}, ${CLAIM_COLUMNS}

@@ -8,7 +8,7 @@ export const CONFIG_COLUMNS = CONFIG_FIELDS.filter((field) => field !== "tasks")
 /** The columns of a pipeline with its tasks, for a query where `p` is the row of etl.etl_pipelines. */
 export const PIPELINE_COLUMNS = `
   ${CONFIG_COLUMNS.map((column) => `p.${column}`).join(", ")},
-  p.id, p.status, p.next_run_at, p.config_version, p.created_at, p.updated_at,
+  p.id, p.status, p.run_request, p.next_run_at, p.config_version, p.created_at, p.updated_at,
   coalesce((
     SELECT jsonb_agg(jsonb_build_object('order_index', t.order_index, 'task_type', t.task_type, 'body', t.body,
                                         'source_table', t.source_table, 'target_table', t.target_table)
@@ -17,8 +17,8 @@ export const PIPELINE_COLUMNS = `
 
 /** A row selected with PIPELINE_COLUMNS, possibly with more columns beside them, as a pipeline. */
 export function pipelineFromRow(row: Record<string, unknown>): Pipeline {
-  const { id, status, next_run_at, config_version, created_at, updated_at } = row as unknown as Pipeline;
-  return { ...configOf(row), id, status, next_run_at, config_version, created_at, updated_at };
+  const { id, status, run_request, next_run_at, config_version, created_at, updated_at } = row as unknown as Pipeline;
+  return { ...configOf(row), id, status, run_request, next_run_at, config_version, created_at, updated_at };
 }
 
 /** Only the configuration: what a version keeps and what a change is compared with. */

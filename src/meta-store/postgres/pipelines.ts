@@ -2,6 +2,7 @@ import type pg from "pg";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import {
   isPipelineId,
+  isPipelineName,
   lockedFields,
   type NewPipeline,
   type Pipeline,
@@ -11,32 +12,46 @@ import {
 } from "../../domain/pipeline.ts";
 import { isHeld, type PipelineEvent, transitionsOf } from "../../domain/pipeline-status.ts";
 import type { RunTrigger } from "../../domain/run.ts";
+import type { SqlSession } from "../../domain/sql-session.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
 import { sqlState } from "../../postgres/errors.ts";
-import type { Page, PageRequest } from "../meta-store.ts";
+import type { Page, PageRequest, PipelineFilter } from "../meta-store.ts";
+import { noteSubject } from "./audit.ts";
+import { Conditions } from "./conditions.ts";
+import { invalidPageMark } from "./page-mark.ts";
 import { CONFIG_COLUMNS, configOf, PIPELINE_COLUMNS, pipelineFromRow } from "./pipeline-row.ts";
 
 const UNIQUE_VIOLATION = "23505";
 
-export async function listPipelines(pool: Pool, page: PageRequest): Promise<Page<Pipeline>> {
+/** By name. The page mark is the name of the last pipeline. */
+export async function listPipelines(pool: Pool, page: PageRequest, filter: PipelineFilter): Promise<Page<Pipeline>> {
+  if (page.after !== undefined && !isPipelineName(page.after)) throw invalidPageMark();
+  const conditions = new Conditions();
+  conditions.addIfGiven(filter.status, (value) => `p.status = ${value}`);
+  conditions.addIfGiven(filter.enabled, (value) => `p.enabled = ${value}`);
+  conditions.addIfGiven(filter.mode, (value) => `p.mode = ${value}`);
+  conditions.addIfGiven(filter.target_table, (value) => `p.target_table = ${value}`);
+  conditions.addIfGiven(filter.name, (value) => `starts_with(p.name COLLATE "C", ${value})`);
+  conditions.addIfGiven(page.after, (value) => `p.name COLLATE "C" > ${value}`);
   const { rows } = await pool.query(
-    `SELECT ${PIPELINE_COLUMNS} FROM etl.etl_pipelines p
-      WHERE $1::text IS NULL OR p.name COLLATE "C" > $1 COLLATE "C"
-      ORDER BY p.name COLLATE "C" LIMIT $2`,
-    [page.after ?? null, page.limit + 1],
+    `SELECT ${PIPELINE_COLUMNS} FROM etl.etl_pipelines p ${conditions.where}
+      ORDER BY p.name COLLATE "C" LIMIT ${conditions.place(page.limit + 1)}`,
+    conditions.values,
   );
   const items = rows.slice(0, page.limit).map(pipelineFromRow);
   return { items, next: rows.length > page.limit ? (items.at(-1)?.name ?? null) : null };
 }
 
-export async function getPipeline(pool: Pool, idOrName: string): Promise<Pipeline> {
+export async function getPipeline(session: SqlSession, idOrName: string): Promise<Pipeline> {
   const column = isPipelineId(idOrName) ? "id" : "name";
-  const { rows } = await pool.query(`SELECT ${PIPELINE_COLUMNS} FROM etl.etl_pipelines p WHERE p.${column} = $1`, [
+  const { rows } = await session.query(`SELECT ${PIPELINE_COLUMNS} FROM etl.etl_pipelines p WHERE p.${column} = $1`, [
     idOrName,
   ]);
   const [row] = rows;
   if (row === undefined) throw pipelineNotFound(idOrName);
-  return pipelineFromRow(row);
+  const pipeline = pipelineFromRow(row);
+  noteSubject(pipeline.id, pipeline.name);
+  return pipeline;
 }
 
 export async function createPipeline(pool: Pool, pipeline: NewPipeline, author: string): Promise<Pipeline> {
@@ -66,15 +81,17 @@ export async function updatePipeline(
   id: PipelineId,
   patch: PipelinePatch,
   author: string,
-  check: (merged: Pipeline) => void = () => undefined,
+  check: (merged: Pipeline) => void | Promise<void> = () => undefined,
+  expectedVersion?: number,
 ): Promise<Pipeline> {
   try {
     return await inTransaction(pool, async (client) => {
       const current = await lockPipeline(client, id);
+      requireVersion(current, expectedVersion);
       requireUnlocked(current, patch);
       const merged = { ...current, ...patch } as Pipeline;
       if (JSON.stringify(configOf(merged)) === JSON.stringify(configOf(current))) return current;
-      check(merged);
+      await check(merged);
       const version = current.config_version + 1;
       await client.query(
         `UPDATE etl.etl_pipelines
@@ -93,9 +110,11 @@ export async function updatePipeline(
   }
 }
 
-export async function deletePipeline(pool: Pool, id: PipelineId): Promise<void> {
+export async function deletePipeline(pool: Pool, id: PipelineId, expectedVersion?: number): Promise<void> {
   await inTransaction(pool, async (client) => {
-    const { name, status } = await lockPipeline(client, id);
+    const current = await lockPipeline(client, id);
+    requireVersion(current, expectedVersion);
+    const { name, status } = current;
     if (isHeld(status)) {
       throw new VitrinaError("STATUS_CONFLICT", `${name} is ${status}: it cannot be deleted while a runner holds it.`, {
         extra: { pipeline_status: status },
@@ -106,35 +125,39 @@ export async function deletePipeline(pool: Pool, id: PipelineId): Promise<void> 
   });
 }
 
-export async function requestRun(pool: Pool, id: PipelineId, trigger: RunTrigger): Promise<Pipeline> {
+/**
+ * Of the status that the row has when it is locked. A join with the changes would be made before, and find nothing
+ * when another request changes the status meanwhile.
+ */
+const NEXT_STATUS = "($3::text[])[array_position($2::text[], p.status)]";
+
+export async function requestRun(session: SqlSession, id: PipelineId, trigger: RunTrigger): Promise<Pipeline> {
   const { from, to } = transitionsOf("request_run");
-  const { rows } = await pool.query(
+  const { rows } = await session.query(
     `UPDATE etl.etl_pipelines p
-        SET status = t.to_status,
-            run_requested_at = CASE WHEN p.status = t.to_status THEN p.run_requested_at ELSE clock_timestamp() END,
-            run_trigger = CASE WHEN p.status = t.to_status THEN p.run_trigger ELSE $4 END
-       FROM unnest($2::text[], $3::text[]) AS t (from_status, to_status)
-      WHERE p.id = $1 AND p.enabled AND p.status = t.from_status
+        SET status = ${NEXT_STATUS},
+            run_requested_at = CASE WHEN p.status = ${NEXT_STATUS} THEN p.run_requested_at ELSE clock_timestamp() END,
+            run_trigger = CASE WHEN p.status = ${NEXT_STATUS} THEN p.run_trigger ELSE $4 END
+      WHERE p.id = $1 AND p.enabled AND p.status = ANY ($2)
       RETURNING ${PIPELINE_COLUMNS}`,
     [id, from, to, trigger],
   );
-  return rows[0] === undefined ? explainRefusal(pool, id, "request_run") : pipelineFromRow(rows[0]);
+  return rows[0] === undefined ? explainRefusal(session, id, "request_run") : pipelineFromRow(rows[0]);
 }
 
 export async function requestPause(pool: Pool, id: PipelineId): Promise<Pipeline> {
   const { from, to } = transitionsOf("request_pause");
   const { rows } = await pool.query(
-    `UPDATE etl.etl_pipelines p SET status = t.to_status
-       FROM unnest($2::text[], $3::text[]) AS t (from_status, to_status)
-      WHERE p.id = $1 AND p.status = t.from_status
+    `UPDATE etl.etl_pipelines p SET status = ${NEXT_STATUS}
+      WHERE p.id = $1 AND p.status = ANY ($2)
       RETURNING ${PIPELINE_COLUMNS}`,
     [id, from, to],
   );
   return rows[0] === undefined ? explainRefusal(pool, id, "request_pause") : pipelineFromRow(rows[0]);
 }
 
-async function explainRefusal(pool: Pool, id: PipelineId, event: PipelineEvent): Promise<never> {
-  const { name, status, enabled } = await getPipeline(pool, id);
+async function explainRefusal(session: SqlSession, id: PipelineId, event: PipelineEvent): Promise<never> {
+  const { name, status, enabled } = await getPipeline(session, id);
   if (event === "request_run" && !enabled) {
     throw new VitrinaError("PIPELINE_DISABLED", `${name} is disabled, so it does not run.`, {
       extra: { pipeline_status: status },
@@ -145,6 +168,15 @@ async function explainRefusal(pool: Pool, id: PipelineId, event: PipelineEvent):
   throw new VitrinaError("STATUS_CONFLICT", `${name} is ${status}; it can be ${verb} only when it is ${allowed}.`, {
     extra: { pipeline_status: status },
   });
+}
+
+function requireVersion({ name, config_version }: Pipeline, expected: number | undefined): void {
+  if (expected === undefined || expected === config_version) return;
+  throw new VitrinaError(
+    "PRECONDITION_FAILED",
+    `${name} is at version ${config_version} by now, not at version ${expected}: nothing was changed.`,
+    { extra: { config_version } },
+  );
 }
 
 function requireUnlocked(current: Pipeline, patch: PipelinePatch): void {
@@ -160,7 +192,7 @@ function requireUnlocked(current: Pipeline, patch: PipelinePatch): void {
   );
 }
 
-async function lockPipeline(client: pg.PoolClient, id: PipelineId): Promise<Pipeline> {
+export async function lockPipeline(client: pg.PoolClient, id: PipelineId): Promise<Pipeline> {
   const { rows } = await client.query(
     `SELECT ${PIPELINE_COLUMNS} FROM etl.etl_pipelines p WHERE p.id = $1 FOR UPDATE OF p`,
     [id],
@@ -192,6 +224,8 @@ async function keepVersion(
   config: object,
   author: string,
 ): Promise<void> {
+  const { name } = configOf(config);
+  noteSubject(id, name, { version_before: version === 1 ? null : version - 1, version_after: version });
   await client.query(
     "INSERT INTO etl.etl_pipeline_versions (pipeline_id, version, config, author) VALUES ($1, $2, $3, $4)",
     [id, version, JSON.stringify(configOf(config)), author],

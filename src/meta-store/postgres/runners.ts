@@ -1,13 +1,21 @@
+import type { RegisteredTask, RunnerView } from "../../domain/runner.ts";
 import type { Pool } from "../../postgres/connection.ts";
 import type { RunnerInfo } from "../meta-store.ts";
 
+/** Who joins clears away those that have not been seen for a week. */
 export async function registerRunner(pool: Pool, runner: RunnerInfo): Promise<void> {
-  await pool.query("INSERT INTO etl.etl_runners (id, hostname, pid, version) VALUES ($1, $2, $3, $4)", [
-    runner.id,
-    runner.hostname,
-    runner.pid,
-    runner.version,
-  ]);
+  await pool.query(
+    `WITH forgotten AS (DELETE FROM etl.etl_runners WHERE last_seen_at < clock_timestamp() - interval '7 days')
+     INSERT INTO etl.etl_runners (id, hostname, pid, version, tasks, report_every_ms) VALUES ($1, $2, $3, $4, $5, $6)`,
+    [
+      runner.id,
+      runner.hostname,
+      runner.pid,
+      runner.version,
+      JSON.stringify(runner.tasks ?? []),
+      runner.reportEveryMs ?? 5000,
+    ],
+  );
 }
 
 export async function markRunnerSeen(pool: Pool, runnerId: string): Promise<void> {
@@ -19,4 +27,42 @@ export async function markRunnerStopped(pool: Pool, runnerId: string): Promise<v
     "UPDATE etl.etl_runners SET last_seen_at = clock_timestamp(), stopped_at = clock_timestamp() WHERE id = $1",
     [runnerId],
   );
+}
+
+/** Three reports may be missed, and a minute is never too long: a runner also waits for a meta-store that is away. */
+const ALIVE = `
+  (r.stopped_at IS NULL
+   AND r.last_seen_at > clock_timestamp() - greatest(interval '1 minute', 3 * r.report_every_ms * interval '1 millisecond'))`;
+
+export async function listRunners(pool: Pool): Promise<RunnerView[]> {
+  const { rows } = await pool.query(
+    `SELECT r.id, r.hostname, r.pid, r.version, r.started_at, r.last_seen_at, r.stopped_at, ${ALIVE} AS alive,
+            coalesce((
+              SELECT jsonb_agg(jsonb_build_object(
+                       'pipeline_id', p.id, 'pipeline_name', p.name, 'status', p.status,
+                       'run_id', (SELECT run.id FROM etl.etl_runs run WHERE run.pipeline_id = p.id AND run.status = 'RUNNING'),
+                       'lease_expires_at', to_char(p.lease_expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+                     ORDER BY p.name)
+                FROM etl.etl_pipelines p
+               WHERE p.lease_owner = r.id AND p.status IN ('RUNNING', 'PAUSE_REQUESTED')), '[]') AS holds
+       FROM etl.etl_runners r
+      WHERE r.last_seen_at > clock_timestamp() - interval '1 day'
+      ORDER BY alive DESC, r.started_at DESC, r.id`,
+  );
+  return rows as RunnerView[];
+}
+
+/** What living runners have registered. Where they differ, the one that started last tells. */
+export async function listTasks(pool: Pool): Promise<RegisteredTask[]> {
+  const { rows } = await pool.query(
+    `SELECT t.name, t.language,
+            (array_agg(t.description ORDER BY r.started_at DESC))[1] AS description,
+            (array_agg(t.params ORDER BY r.started_at DESC))[1] AS params,
+            array_agg(r.id::text ORDER BY r.started_at DESC) AS runners
+       FROM etl.etl_runners r,
+            jsonb_to_recordset(r.tasks) AS t (name text, language text, description text, params jsonb)
+      WHERE ${ALIVE}
+      GROUP BY t.name, t.language ORDER BY t.name COLLATE "C", t.language`,
+  );
+  return rows as RegisteredTask[];
 }

@@ -2,28 +2,61 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { isPipelineId, type PipelineId } from "../../domain/pipeline.ts";
 import type { Run } from "../../domain/run.ts";
 import type { Pool } from "../../postgres/connection.ts";
-import type { Page, PageRequest } from "../meta-store.ts";
+import type { Page, PageRequest, RunFilter } from "../meta-store.ts";
+import { Conditions } from "./conditions.ts";
+import { invalidPageMark } from "./page-mark.ts";
 
-const RUN_COLUMNS = `
-  r.id, r.pipeline_id, r.attempt, r.status, r.trigger, r.config_version, r.runner_id, r.started_at, r.finished_at,
+/** The columns of a run, for a query where `r` is the row of etl.etl_runs. */
+export const RUN_COLUMNS = `
+  r.id, r.pipeline_id, (SELECT p.name FROM etl.etl_pipelines p WHERE p.id = r.pipeline_id) AS pipeline_name,
+  r.run_request, r.attempt, r.status, r.trigger, r.config_version, r.applied_version, r.runner_id,
+  r.started_at, r.finished_at,
   r.rows_read, r.rows_written, r.rows_unchanged, r.rows_deduplicated, r.rows_rejected, r.rows_dropped, r.rows_added,
-  r.rows_deleted, r.batches, r.data_path, r.strategy, r.bytes, r.read_ms, r.transform_ms, r.write_ms,
+  r.rows_deleted, r.batches, r.estimated_rows, r.data_path, r.strategy, r.bytes, r.read_ms, r.transform_ms, r.write_ms,
   round(r.rows_read / greatest(extract(epoch FROM coalesce(r.finished_at, clock_timestamp()) - r.started_at), 0.001))::int8
     AS rows_per_second, r.error_code, r.error`;
 
-/** Newest first. The page mark is the id of the last run, whose start time the database looks up itself. */
-export async function listRuns(pool: Pool, id: PipelineId, page: PageRequest): Promise<Page<Run>> {
-  const after = page.after !== undefined && isPipelineId(page.after) ? page.after : null;
+/** Newest first; null means of all pipelines. The page mark is the place of the last run: its microsecond and its id. */
+export async function listRuns(
+  pool: Pool,
+  id: PipelineId | null,
+  page: PageRequest,
+  filter: RunFilter,
+): Promise<Page<Run>> {
+  const conditions = new Conditions();
+  conditions.addIfGiven(id ?? undefined, (value) => `r.pipeline_id = ${value}`);
+  conditions.addIfGiven(filter.status, (value) => `r.status = ${value}`);
+  conditions.addIfGiven(filter.trigger, (value) => `r.trigger = ${value}`);
+  conditions.addIfGiven(filter.run_request, (value) => `r.run_request = ${value}`);
+  conditions.addIfGiven(filter.started_after, (value) => `r.started_at > ${value}`);
+  conditions.addIfGiven(filter.started_before, (value) => `r.started_at < ${value}`);
+  if (page.after !== undefined) {
+    const [at, lastId] = parsePageMark(page.after);
+    conditions.add(
+      (micros, last) =>
+        `(r.started_at, r.id) < (timestamptz 'epoch' + ${micros}::float8 * interval '1 microsecond', ${last}::uuid)`,
+      at,
+      lastId,
+    );
+  }
   const { rows } = await pool.query(
-    `SELECT ${RUN_COLUMNS} FROM etl.etl_runs r
-      WHERE r.pipeline_id = $1
-        AND ($2::uuid IS NULL
-             OR (r.started_at, r.id) < (SELECT l.started_at, l.id FROM etl.etl_runs l WHERE l.id = $2::uuid))
-      ORDER BY r.started_at DESC, r.id DESC LIMIT $3`,
-    [id, after, page.limit + 1],
+    `SELECT ${RUN_COLUMNS}, (extract(epoch FROM r.started_at) * 1000000)::int8 AS started_micros
+       FROM etl.etl_runs r ${conditions.where}
+      ORDER BY r.started_at DESC, r.id DESC LIMIT ${conditions.place(page.limit + 1)}`,
+    conditions.values,
   );
-  const items = rows.slice(0, page.limit) as Run[];
-  return { items, next: rows.length > page.limit ? (items.at(-1)?.id ?? null) : null };
+  const shown = rows.slice(0, page.limit);
+  const last = shown.at(-1);
+  return {
+    items: shown.map(({ started_micros: _, ...run }) => run as Run),
+    next: rows.length > page.limit ? `${last?.started_micros}.${last?.id}` : null,
+  };
+}
+
+function parsePageMark(mark: string): [micros: string, id: string] {
+  const [micros = "", id = "", ...more] = mark.split(".");
+  if (!/^\d{1,16}$/.test(micros) || !isPipelineId(id) || more.length > 0) throw invalidPageMark();
+  return [micros, id];
 }
 
 export async function getRun(pool: Pool, id: PipelineId, runId: string): Promise<Run> {

@@ -1,0 +1,131 @@
+import { type Operations, type Problem, ROUTES } from "./api-types.ts";
+import { ApiUnreachable, CliFailure, EXIT, type ExitCode } from "./failure.ts";
+
+export type OperationId = keyof Operations;
+export type Answer<Id extends OperationId> = Operations[Id]["answer"];
+export type Input<Id extends OperationId> = Omit<Operations[Id], "answer">;
+type InputArguments<Id extends OperationId> =
+  Record<never, never> extends Input<Id> ? [input?: Input<Id>] : [input: Input<Id>];
+
+interface AnyInput {
+  readonly params?: Readonly<Record<string, string | number>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly body?: unknown;
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+interface SendOptions {
+  readonly signal?: AbortSignal;
+  readonly headers?: Headers;
+}
+
+/** The slowest answers, of a preview or a validation, come within half of it. */
+const ANSWER_TIMEOUT_MS = 60_000;
+
+/** The API refused, and says why. */
+export class ApiProblem extends CliFailure {
+  readonly status: number;
+  readonly code: string;
+
+  constructor(problem: Problem) {
+    const { detail, hint, errors = [] } = problem;
+    super(exitCodeOf(problem), detail, [hint, ...errors.map(({ pointer, message }) => `${pointer}: ${message}`)]);
+    this.status = problem.status;
+    this.code = problem.code;
+  }
+}
+
+/** Calls the operations of the API by their names; the types are made from its OpenAPI document. */
+export class ApiClient {
+  readonly #baseUrl: string;
+  readonly #headers: Headers;
+
+  constructor(baseUrl: string, apiKey: string | undefined) {
+    this.#baseUrl = baseUrl.replace(/\/+$/, "");
+    this.#headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  }
+
+  async request<Id extends OperationId>(id: Id, ...[input]: InputArguments<Id>): Promise<Answer<Id>> {
+    const response = await this.#send(id, input, { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
+    if (response.status === 204) return undefined as Answer<Id>;
+    return (await this.#readJson(response)) as Answer<Id>;
+  }
+
+  /** An answer that goes on until one side hangs up, piece by piece. */
+  async *stream<Id extends OperationId>(id: Id, input: Input<Id>, headers: Headers): AsyncGenerator<string> {
+    const { body } = await this.#send(id, input, { headers });
+    const decoder = new TextDecoder();
+    try {
+      for await (const chunk of body ?? []) yield decoder.decode(chunk, { stream: true });
+    } catch (error) {
+      throw this.#unreachable(error);
+    }
+  }
+
+  async #send(id: OperationId, { params, query, body }: AnyInput = {}, init: SendOptions = {}): Promise<Response> {
+    const { method, path } = ROUTES[id];
+    const url = `${this.#baseUrl}${filledIn(path, params)}${queryText(query)}`;
+    const isWithBody = body !== undefined;
+    let response: Response;
+    try {
+      response = await fetch(url, {
+        ...init,
+        method,
+        headers: { ...init.headers, ...this.#headers, ...(isWithBody && { "content-type": "application/json" }) },
+        ...(isWithBody && { body: JSON.stringify(body) }),
+      });
+    } catch (error) {
+      throw this.#unreachable(error);
+    }
+    if (!response.ok) throw await this.#refusal(response);
+    return response;
+  }
+
+  async #refusal(response: Response): Promise<CliFailure> {
+    const problem = (await this.#readJson(response)) as Partial<Problem>;
+    if (typeof problem.detail === "string" && typeof problem.code === "string") {
+      return new ApiProblem(problem as Problem);
+    }
+    return this.#foreign(response);
+  }
+
+  async #readJson(response: Response): Promise<unknown> {
+    if (!/[/+]json\b/.test(response.headers.get("content-type") ?? "")) throw this.#foreign(response);
+    try {
+      return await response.json();
+    } catch (error) {
+      throw error instanceof SyntaxError ? this.#foreign(response) : this.#unreachable(error);
+    }
+  }
+
+  #unreachable(error: unknown): ApiUnreachable {
+    return new ApiUnreachable(`The API at ${this.#baseUrl} cannot be reached (${reasonOf(error)}).`, error);
+  }
+
+  /** What a proxy says while the API is away, or another program altogether. */
+  #foreign({ status }: Response): ApiUnreachable {
+    return new ApiUnreachable(`What answers at ${this.#baseUrl} is not the API of Vitrina (HTTP status ${status}).`);
+  }
+}
+
+function exitCodeOf({ status }: Problem): ExitCode {
+  return status === 401 || status === 403 ? EXIT.notAllowed : EXIT.failed;
+}
+
+function filledIn(path: string, params: AnyInput["params"] = {}): string {
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(params[name])));
+}
+
+function queryText(query: AnyInput["query"] = {}): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined);
+  if (given.length === 0) return "";
+  return `?${new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)]))}`;
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === "TimeoutError") return `no answer within ${ANSWER_TIMEOUT_MS / 1000} s`;
+  const { cause } = error as { cause?: { code?: string; message?: string } };
+  return cause?.code ?? cause?.message ?? error.message;
+}

@@ -1,0 +1,1397 @@
+// Made by scripts/api-types.ts from /openapi.json; not to be edited. To write it anew:
+//   UPDATE_API_TYPES=1 npx vitest run tests/cli/api-types.test.ts
+
+export type Pipeline = {
+  /** Unique name; usable instead of the id in every path. */
+  readonly name: string;
+  /** What the pipeline is for. */
+  readonly description: string;
+  readonly type: "SQL" | "PYTHON" | "TYPESCRIPT";
+  readonly source_type: "postgres";
+  /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+  readonly source_connection: string;
+  /** One SELECT. Ignored when the pipeline has tasks. */
+  readonly source_query: string;
+  /** analytics.<table> or es:<index>. */
+  readonly target_table: string;
+  /** Key columns of the target; empty: the target's primary key. */
+  readonly target_key: readonly string[];
+  /** Create the target from the query's column types when it is missing. */
+  readonly create_target: boolean;
+  /** Add columns of the query that the target lacks, instead of refusing to run. */
+  readonly add_columns: boolean;
+  /** Full mode: let a source without rows empty the target. */
+  readonly allow_empty: boolean;
+  /** Full mode: refuse to delete a larger share of the target. */
+  readonly max_delete_percent: number;
+  /** Fail when the target refuses more rows than this in a run. */
+  readonly max_rejects: number;
+  readonly mode: "full" | "incremental";
+  readonly incremental_key: string | null;
+  readonly incremental_id_key: string | null;
+  /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+  readonly null_cursor: "reject" | "exclude" | "each_run";
+  /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+  readonly lookback_seconds: number;
+  /** Rows per batch. */
+  readonly batch_size: number;
+  readonly enabled: boolean;
+  /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+  readonly schedule_interval: string | null;
+  /** The task plan; empty: source_query alone. */
+  readonly tasks: readonly {
+    /** Position in the plan, from 1. */
+    readonly order_index: number;
+    /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+    readonly task_type: string;
+    /** The query, or the name of a registered task and its parameters as JSON. */
+    readonly body: string;
+    readonly source_table: string | null;
+    /** Only the last task may override the pipeline's target. */
+    readonly target_table: string | null;
+  }[];
+  readonly id: string;
+  readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+  /** Counts the requests to run; the runs of a request carry its number. */
+  readonly run_request: number;
+  /** When the schedule fires next; null without one, or while it is planned. */
+  readonly next_run_at: string | null;
+  readonly config_version: number;
+  readonly created_at: string;
+  readonly updated_at: string;
+};
+
+export type Run = {
+  readonly id: string;
+  readonly pipeline_id: string;
+  readonly pipeline_name: string;
+  /** Which request it serves; every attempt of one request has the same number. */
+  readonly run_request: number;
+  readonly attempt: number;
+  readonly status: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED";
+  readonly trigger: "api" | "schedule" | "recovery";
+  /** The version it began with. */
+  readonly config_version: number;
+  /** The newest version whose changes it has taken up, between two batches. */
+  readonly applied_version: number;
+  readonly runner_id: string;
+  readonly started_at: string;
+  readonly finished_at: string | null;
+  readonly rows_read: number;
+  /** Inserted or changed in the target. */
+  readonly rows_written: number;
+  /** Already in the target as they are. */
+  readonly rows_unchanged: number;
+  /** Left out because a later row has the same key. */
+  readonly rows_deduplicated: number;
+  /** Set aside because the target refused them. */
+  readonly rows_rejected: number;
+  /** Left out by a transform. */
+  readonly rows_dropped: number;
+  /** Made by a transform beyond one per row read. */
+  readonly rows_added: number;
+  readonly rows_deleted: number;
+  readonly batches: number;
+  /** What the source's planner expects it to read; an estimate. */
+  readonly estimated_rows: number | null;
+  /** How rows travel: push-down, stream or rows. */
+  readonly data_path: string | null;
+  /** How they become visible in the target. */
+  readonly strategy: string | null;
+  /** Rows read per second, over the whole run so far. */
+  readonly rows_per_second: number;
+  /** Read from the source, where known. */
+  readonly bytes: number;
+  readonly read_ms: number;
+  readonly transform_ms: number;
+  readonly write_ms: number;
+  readonly error_code: string | null;
+  readonly error: string | null;
+};
+
+export type Reconcile = {
+  readonly id: string;
+  readonly pipeline_id: string;
+  /** INCONCLUSIVE: differences that a run at the same time explains, or the time was not enough. */
+  readonly status: "WAITING" | "RUNNING" | "MATCH" | "DIFFERENT" | "INCONCLUSIVE" | "FAILED";
+  readonly requested_by: string;
+  readonly requested_at: string;
+  readonly started_at: string | null;
+  readonly finished_at: string | null;
+  /** The configuration that was compared; null before it began. */
+  readonly config_version: number | null;
+  readonly runner_id: string | null;
+  /** Rows of the source compared so far. */
+  readonly rows_compared: number;
+  readonly report: {
+    readonly source: {
+      /** Rows of the query. */
+      readonly rows_read: number;
+      /** Rows after the code tasks. */
+      readonly rows: number;
+      /** Rows whose key comes again later; the last one counts. */
+      readonly rows_duplicate: number;
+      /** Rows with a value that does not fit the target's types. */
+      readonly rows_refused: number;
+      /** The first key; text sorts by bytes. Null when there are no rows. */
+      readonly key_min: Readonly<Record<string, string | null>> | null;
+      readonly key_max: Readonly<Record<string, string | null>> | null;
+      readonly incremental_key_min: string | null;
+      readonly incremental_key_max: string | null;
+    };
+    readonly target: {
+      readonly rows: number;
+      /** The first key; text sorts by bytes. Null when there are no rows. */
+      readonly key_min: Readonly<Record<string, string | null>> | null;
+      readonly key_max: Readonly<Record<string, string | null>> | null;
+      readonly incremental_key_min: string | null;
+      readonly incremental_key_max: string | null;
+    };
+    /** In the source, not in the target. */
+    readonly missing: {
+      readonly count: number;
+      /** The first 100. */
+      readonly keys: readonly (Readonly<Record<string, string | null>>)[];
+    };
+    /** In the target, not in the source. */
+    readonly extra: {
+      readonly count: number;
+      /** The first 100. */
+      readonly keys: readonly (Readonly<Record<string, string | null>>)[];
+    };
+    /** In both, with other values. */
+    readonly different: {
+      readonly count: number;
+      /** The first 100. */
+      readonly keys: readonly {
+        /** The key columns and their exact texts. */
+        readonly key: Readonly<Record<string, string | null>>;
+        /** The columns that differ. */
+        readonly columns: readonly string[];
+      }[];
+    };
+    /** Incremental mode: missing or different, but the next run reads them anyway. */
+    readonly pending: {
+      readonly count: number;
+      /** The first 100. */
+      readonly keys: readonly (Readonly<Record<string, string | null>>)[];
+    };
+    readonly compared_columns: readonly string[];
+    /** How often both sides were read: again when a run came in between. */
+    readonly passes: number;
+    /** What explains the differences, in sentences. */
+    readonly notes: readonly string[];
+  } | null;
+  readonly error_code: string | null;
+  readonly error: string | null;
+};
+
+export type Problem = {
+  /** Names the kind of problem; as stable as the code. */
+  readonly type: string;
+  /** The kind of problem in a few words. */
+  readonly title: string;
+  /** The HTTP status. */
+  readonly status: number;
+  /** What went wrong this time. */
+  readonly detail: string;
+  /** The path that was asked. */
+  readonly instance: string;
+  /** Stable; programs decide by it. */
+  readonly code: string;
+  /** What to do next. */
+  readonly hint: string;
+  /** Every mistake in the request. */
+  readonly errors?: readonly {
+    /** JSON pointer to the field. */
+    readonly pointer: string;
+    readonly message: string;
+    /** Where in the query, from 1. */
+    readonly line?: number;
+    readonly column?: number;
+  }[];
+  /** The role that the operation needs. */
+  readonly role_needed?: string;
+  /** The role that the caller has. */
+  readonly role_held?: string | null;
+  /** The status that does not allow the request. */
+  readonly pipeline_status?: string;
+  /** Where in the query, from 1. */
+  readonly line?: number;
+  readonly column?: number;
+  /** The version that If-Match does not fit. */
+  readonly config_version?: number;
+  /** Find the request in the log by it. */
+  readonly request_id?: string;
+  readonly [other: string]: unknown;
+};
+
+export interface Operations {
+  /** Make a key */
+  createKey: {
+    body: {
+      /** Who or what uses the key; the audit log shows it. */
+      readonly name: string;
+      readonly role: "viewer" | "operator" | "editor" | "admin";
+      /** How long the key is valid, such as 30m, 12h or 90d. Without it and expires_at: until revoked. */
+      readonly expires_in?: string;
+      readonly expires_at?: string;
+    };
+    answer: {
+      readonly id: string;
+      readonly name: string;
+      readonly role: "viewer" | "operator" | "editor" | "admin";
+      readonly created_at: string;
+      readonly created_by: string;
+      readonly expires_at: string | null;
+      /** To the minute. */
+      readonly last_used_at: string | null;
+      readonly revoked_at: string | null;
+      /** Shown only this once. */
+      readonly key: string;
+    };
+  };
+  /** Create a pipeline */
+  createPipeline: {
+    body: {
+      /** Unique name; usable instead of the id in every path. */
+      readonly name: string;
+      /** What the pipeline is for. */
+      readonly description?: string;
+      readonly type?: "SQL" | "PYTHON" | "TYPESCRIPT";
+      readonly source_type?: "postgres";
+      /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+      readonly source_connection?: string;
+      /** One SELECT. Ignored when the pipeline has tasks. */
+      readonly source_query?: string;
+      /** analytics.<table> or es:<index>. */
+      readonly target_table: string;
+      /** Key columns of the target; empty: the target's primary key. */
+      readonly target_key?: readonly string[];
+      /** Create the target from the query's column types when it is missing. */
+      readonly create_target?: boolean;
+      /** Add columns of the query that the target lacks, instead of refusing to run. */
+      readonly add_columns?: boolean;
+      /** Full mode: let a source without rows empty the target. */
+      readonly allow_empty?: boolean;
+      /** Full mode: refuse to delete a larger share of the target. */
+      readonly max_delete_percent?: number;
+      /** Fail when the target refuses more rows than this in a run. */
+      readonly max_rejects?: number;
+      readonly mode?: "full" | "incremental";
+      readonly incremental_key?: string | null;
+      readonly incremental_id_key?: string | null;
+      /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+      readonly null_cursor?: "reject" | "exclude" | "each_run";
+      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      readonly lookback_seconds?: number;
+      /** Rows per batch. */
+      readonly batch_size?: number;
+      readonly enabled?: boolean;
+      /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+      readonly schedule_interval?: string | null;
+      /** The task plan; empty: source_query alone. */
+      readonly tasks?: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        readonly source_table?: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table?: string | null;
+      }[];
+      readonly id?: string;
+    };
+    answer: Pipeline;
+  };
+  /** Delete a pipeline */
+  deletePipeline: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: undefined;
+  };
+  /** Compare a version with another */
+  diffVersions: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+      /** The number of the version. */
+      readonly version: number;
+    };
+    query?: {
+      /** The other version; the one before, if it is left out. */
+      readonly with?: number;
+    };
+    answer: {
+      readonly version: number;
+      /** The version it is compared with. */
+      readonly with: number;
+      readonly changes: readonly {
+        readonly field: string;
+        readonly before: unknown;
+        readonly after: unknown;
+      }[];
+    };
+  };
+  /** Forget rejected rows */
+  discardRejects: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    body: {
+      /** The ids of rejects. */
+      readonly ids?: readonly number[];
+      readonly all?: true;
+    };
+    answer: {
+      readonly discarded: number;
+    };
+  };
+  /** The process lives */
+  getHealth: {
+    answer: {
+      readonly status: "ok";
+    };
+  };
+  /** The process lives */
+  getLiveness: {
+    answer: {
+      readonly status: "ok";
+    };
+  };
+  /** Read a pipeline */
+  getPipeline: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: Pipeline;
+  };
+  /** Read the checkpoint */
+  getPipelineState: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: {
+      readonly pipeline_id: string;
+      readonly last_processed_value: string | null;
+      readonly last_processed_id: string | null;
+      /** Key of the last row of a load that has not ended. */
+      readonly scan_position: readonly string[] | null;
+      readonly batches_committed: number;
+      /** Null before the first batch. */
+      readonly updated_at: string | null;
+    };
+  };
+  /** Read the status and the last run */
+  getPipelineStatus: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    query?: {
+      /** Wait at most so long, up to 60s, until it has come to rest. */
+      readonly wait?: string;
+      /** The request to follow. */
+      readonly run_request?: number;
+    };
+    answer: {
+      readonly id: string;
+      readonly name: string;
+      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+      readonly enabled: boolean;
+      /** The number of the request that is told of: the last one, or the one asked for. */
+      readonly run_request: number;
+      /** True when nothing of that request is waiting or under way any more. */
+      readonly over: boolean;
+      /** The last run, or the last attempt of the request; null before it. */
+      readonly last_run: Run | null;
+    };
+  };
+  /** Read the task plan of a pipeline */
+  getPipelineTasks: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: {
+      readonly items: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        readonly source_table: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table: string | null;
+      }[];
+    };
+  };
+  /** The database answers and has the right schema */
+  getReadiness: {
+    answer: {
+      readonly status: "ok";
+    };
+  };
+  /** Read a reconcile and its report */
+  getReconcile: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+      /** The id of the reconcile. */
+      readonly reconcile_id: string;
+    };
+    answer: Reconcile;
+  };
+  /** Read a run */
+  getRun: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+      /** The id of the run. */
+      readonly run_id: string;
+    };
+    query?: {
+      /** Wait at most so long, up to 60s, until the run has ended. */
+      readonly wait?: string;
+    };
+    answer: Run;
+  };
+  /** Read a version */
+  getVersion: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+      /** The number of the version. */
+      readonly version: number;
+    };
+    answer: {
+      readonly version: number;
+      readonly author: string;
+      readonly created_at: string;
+      readonly config: Readonly<Record<string, unknown>>;
+    };
+  };
+  /** Keep the checkpoint although the query has changed */
+  keepPipelineState: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    query?: {
+      /** Without it the answer is 409, and says what would happen. */
+      readonly confirm?: "true" | "false";
+    };
+    answer: {
+      readonly pipeline_id: string;
+      readonly last_processed_value: string | null;
+      readonly last_processed_id: string | null;
+      /** Key of the last row of a load that has not ended. */
+      readonly scan_position: readonly string[] | null;
+      readonly batches_committed: number;
+      /** Null before the first batch. */
+      readonly updated_at: string | null;
+    };
+  };
+  /** List the runs of all pipelines, newest first */
+  listAllRuns: {
+    query?: {
+      /** At most this many. */
+      readonly limit?: number;
+      /** The `next` of the page before. */
+      readonly after?: string;
+      /** Only runs of this status. */
+      readonly status?: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED";
+      /** Only runs that were asked for like this. */
+      readonly trigger?: "api" | "schedule" | "recovery";
+      /** Only runs that started later than this. */
+      readonly started_after?: string;
+      /** Only runs that started earlier than this. */
+      readonly started_before?: string;
+    };
+    answer: {
+      readonly items: readonly Run[];
+      /** Null on the last page. */
+      readonly next: string | null;
+    };
+  };
+  /** List who changed what, and who was refused, newest first */
+  listAudit: {
+    query?: {
+      /** At most this many. */
+      readonly limit?: number;
+      /** The `next` of the page before. */
+      readonly after?: string;
+      /** Only what this actor did, such as key:ci. */
+      readonly actor?: string;
+      /** Only this operationId. */
+      readonly action?: string;
+      /** Only what concerns this id or name. */
+      readonly object?: string;
+    };
+    answer: {
+      readonly items: readonly {
+        readonly id: string;
+        readonly at: string;
+        /** key:<name>, jwt:<subject>, local (no login), cli, or unknown. */
+        readonly actor: string;
+        readonly role: "viewer" | "operator" | "editor" | "admin" | null;
+        readonly key_id: string | null;
+        readonly ip: string | null;
+        /** The operationId. */
+        readonly action: string;
+        /** The id of what was changed, or what the path named. */
+        readonly object: string | null;
+        /** Its name at that time. */
+        readonly object_name: string | null;
+        readonly outcome: "done" | "refused" | "denied";
+        readonly http_status: number | null;
+        readonly request_id: string | null;
+        readonly details: Readonly<Record<string, unknown>>;
+      }[];
+      /** Null on the last page. */
+      readonly next: string | null;
+    };
+  };
+  /** List keys, newest first */
+  listKeys: {
+    query?: {
+      /** At most this many. */
+      readonly limit?: number;
+      /** The `next` of the page before. */
+      readonly after?: string;
+    };
+    answer: {
+      readonly items: readonly {
+        readonly id: string;
+        readonly name: string;
+        readonly role: "viewer" | "operator" | "editor" | "admin";
+        readonly created_at: string;
+        readonly created_by: string;
+        readonly expires_at: string | null;
+        /** To the minute. */
+        readonly last_used_at: string | null;
+        readonly revoked_at: string | null;
+      }[];
+      /** Null on the last page. */
+      readonly next: string | null;
+    };
+  };
+  /** List pipelines by name */
+  listPipelines: {
+    query?: {
+      /** At most this many. */
+      readonly limit?: number;
+      /** The `next` of the page before. */
+      readonly after?: string;
+      /** Only pipelines of this status. */
+      readonly status?: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+      /** Only enabled pipelines, or only disabled ones. */
+      readonly enabled?: "true" | "false";
+      /** Only pipelines of this mode. */
+      readonly mode?: "full" | "incremental";
+      /** Only pipelines whose name begins like this. */
+      readonly name?: string;
+      /** Only pipelines with this target. */
+      readonly target_table?: string;
+    };
+    answer: {
+      readonly items: readonly Pipeline[];
+      /** Null on the last page. */
+      readonly next: string | null;
+    };
+  };
+  /** List the reconciles of a pipeline, newest first */
+  listReconciles: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    query?: {
+      /** At most this many. */
+      readonly limit?: number;
+      /** The `next` of the page before. */
+      readonly after?: string;
+    };
+    answer: {
+      readonly items: readonly Reconcile[];
+      /** Null on the last page. */
+      readonly next: string | null;
+    };
+  };
+  /** List the rows that the target refused, newest first */
+  listRejects: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    query?: {
+      /** At most this many. */
+      readonly limit?: number;
+      /** The `next` of the page before. */
+      readonly after?: string;
+      /** Only those of this run. */
+      readonly run_id?: string;
+    };
+    answer: {
+      readonly items: readonly {
+        readonly id: number;
+        /** The run that met the row. */
+        readonly run_id: string;
+        readonly state: "OPEN" | "RETRY_REQUESTED";
+        readonly key: Readonly<Record<string, string | null>> | null;
+        /** The row as the target was given it, in exact texts. A retry reads it anew. */
+        readonly row: Readonly<Record<string, string | null>>;
+        readonly error_code: string;
+        readonly error: string;
+        readonly created_at: string;
+      }[];
+      /** Null on the last page. */
+      readonly next: string | null;
+    };
+  };
+  /** List the runners, the living first */
+  listRunners: {
+    answer: {
+      readonly items: readonly {
+        readonly id: string;
+        readonly hostname: string;
+        readonly pid: number;
+        readonly version: string;
+        /** Neither stopped nor silent for long. */
+        readonly alive: boolean;
+        readonly started_at: string;
+        readonly last_seen_at: string;
+        /** Null where it did not sign off. */
+        readonly stopped_at: string | null;
+        /** The pipelines in its hands. */
+        readonly holds: readonly {
+          readonly pipeline_id: string;
+          readonly pipeline_name: string;
+          readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+          readonly run_id: string | null;
+          /** When others may take the pipeline, unless it is extended. */
+          readonly lease_expires_at: string;
+        }[];
+      }[];
+    };
+  };
+  /** List the runs of a pipeline, newest first */
+  listRuns: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    query?: {
+      /** At most this many. */
+      readonly limit?: number;
+      /** The `next` of the page before. */
+      readonly after?: string;
+      /** Only runs of this status. */
+      readonly status?: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED";
+      /** Only runs that were asked for like this. */
+      readonly trigger?: "api" | "schedule" | "recovery";
+      /** Only runs that started later than this. */
+      readonly started_after?: string;
+      /** Only runs that started earlier than this. */
+      readonly started_before?: string;
+      /** Only runs of this request. */
+      readonly run_request?: number;
+    };
+    answer: {
+      readonly items: readonly Run[];
+      /** Null on the last page. */
+      readonly next: string | null;
+    };
+  };
+  /** List the code tasks that runners have registered */
+  listTasks: {
+    answer: {
+      readonly items: readonly {
+        /** What a pipeline writes as the body of its task. */
+        readonly name: string;
+        readonly language: "TYPESCRIPT" | "PYTHON";
+        readonly description: string;
+        /** JSON Schema of the parameters. */
+        readonly params: Readonly<Record<string, unknown>>;
+        /** The living runners that have it. */
+        readonly runners: readonly string[];
+      }[];
+    };
+  };
+  /** List the versions of a pipeline, newest first */
+  listVersions: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    query?: {
+      /** At most this many. */
+      readonly limit?: number;
+      /** The `next` of the page before. */
+      readonly after?: string;
+    };
+    answer: {
+      readonly items: readonly {
+        readonly version: number;
+        readonly author: string;
+        readonly created_at: string;
+        /** What differs from the version before; empty for the first. */
+        readonly changed_fields: readonly string[];
+      }[];
+      /** Null on the last page. */
+      readonly next: string | null;
+    };
+  };
+  /** Request a pause */
+  pausePipeline: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: Pipeline;
+  };
+  /** Show the first rows that a pipeline would read */
+  previewPipeline: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    query?: {
+      /** At most this many rows. */
+      readonly limit?: number;
+    };
+    body?: {
+      /** Unique name; usable instead of the id in every path. */
+      readonly name?: string;
+      /** What the pipeline is for. */
+      readonly description?: string;
+      readonly type?: "SQL" | "PYTHON" | "TYPESCRIPT";
+      readonly source_type?: "postgres";
+      /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+      readonly source_connection?: string;
+      /** One SELECT. Ignored when the pipeline has tasks. */
+      readonly source_query?: string;
+      /** analytics.<table> or es:<index>. */
+      readonly target_table?: string;
+      /** Key columns of the target; empty: the target's primary key. */
+      readonly target_key?: readonly string[];
+      /** Create the target from the query's column types when it is missing. */
+      readonly create_target?: boolean;
+      /** Add columns of the query that the target lacks, instead of refusing to run. */
+      readonly add_columns?: boolean;
+      /** Full mode: let a source without rows empty the target. */
+      readonly allow_empty?: boolean;
+      /** Full mode: refuse to delete a larger share of the target. */
+      readonly max_delete_percent?: number;
+      /** Fail when the target refuses more rows than this in a run. */
+      readonly max_rejects?: number;
+      readonly mode?: "full" | "incremental";
+      readonly incremental_key?: string | null;
+      readonly incremental_id_key?: string | null;
+      /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+      readonly null_cursor?: "reject" | "exclude" | "each_run";
+      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      readonly lookback_seconds?: number;
+      /** Rows per batch. */
+      readonly batch_size?: number;
+      readonly enabled?: boolean;
+      /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+      readonly schedule_interval?: string | null;
+      /** The task plan; empty: source_query alone. */
+      readonly tasks?: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        readonly source_table?: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table?: string | null;
+      }[];
+    } | null;
+    answer: {
+      readonly columns: readonly {
+        readonly name: string;
+        /** As SQL writes it: numeric(3,1). */
+        readonly type: string;
+      }[];
+      /** Every value as the exact text of PostgreSQL, or null. */
+      readonly rows: readonly (readonly (string | null)[])[];
+      /** The values that are longer than shown here, counted from 0. */
+      readonly cut: readonly {
+        readonly row: number;
+        readonly column: number;
+      }[];
+      /** False when there are more rows than shown. */
+      readonly complete: boolean;
+    };
+  };
+  /** Show the first rows of a query */
+  previewQuery: {
+    body: {
+      /** One SELECT. Ignored when the pipeline has tasks. */
+      readonly source_query: string;
+      /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+      readonly source_connection?: string;
+      /** At most this many rows. */
+      readonly limit?: number;
+    };
+    answer: {
+      readonly columns: readonly {
+        readonly name: string;
+        /** As SQL writes it: numeric(3,1). */
+        readonly type: string;
+      }[];
+      /** Every value as the exact text of PostgreSQL, or null. */
+      readonly rows: readonly (readonly (string | null)[])[];
+      /** The values that are longer than shown here, counted from 0. */
+      readonly cut: readonly {
+        readonly row: number;
+        readonly column: number;
+      }[];
+      /** False when there are more rows than shown. */
+      readonly complete: boolean;
+    };
+  };
+  /** Have the run take up the changed configuration */
+  reloadPipelineConfig: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: {
+      readonly pipeline: Pipeline;
+      /** The run under way; null where none is, then the next run uses everything. */
+      readonly run_id: string | null;
+      /** The newest version that the run under way has taken up. */
+      readonly applied_version: number | null;
+      /** Changed since; the run takes them up with its next batch. */
+      readonly pending_fields: readonly string[];
+    };
+  };
+  /** Replace the whole task plan */
+  replacePipelineTasks: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    body: {
+      /** The task plan; empty: source_query alone. */
+      readonly tasks: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        readonly source_table?: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table?: string | null;
+      }[];
+    };
+    answer: Pipeline;
+  };
+  /** Compare source and target */
+  requestReconcile: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: Reconcile;
+  };
+  /** Forget where the pipeline is */
+  resetPipelineState: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    query?: {
+      /** Without it the answer is 409, and says what would happen. */
+      readonly confirm?: "true" | "false";
+    };
+    answer: {
+      readonly pipeline_id: string;
+      readonly last_processed_value: string | null;
+      readonly last_processed_id: string | null;
+      /** Key of the last row of a load that has not ended. */
+      readonly scan_position: readonly string[] | null;
+      readonly batches_committed: number;
+      /** Null before the first batch. */
+      readonly updated_at: string | null;
+    };
+  };
+  /** Make a version the present configuration */
+  restoreVersion: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+      /** The number of the version. */
+      readonly version: number;
+    };
+    answer: Pipeline;
+  };
+  /** Try rejected rows again */
+  retryRejects: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    body?: {
+      /** The ids of rejects. */
+      readonly ids?: readonly number[];
+    } | null;
+    answer: {
+      readonly retried: number;
+      readonly pipeline_status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+    };
+  };
+  /** Revoke a key */
+  revokeKey: {
+    params: {
+      /** The id of the key. */
+      readonly id: string;
+    };
+    answer: undefined;
+  };
+  /** Request a run */
+  runPipeline: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: Pipeline;
+  };
+  /** Set where the next incremental run begins */
+  setPipelineState: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    query?: {
+      /** Without it the answer is 409, and says what would happen. */
+      readonly confirm?: "true" | "false";
+    };
+    body: {
+      /** A value of incremental_key, as PostgreSQL prints it. */
+      readonly last_processed_value: string;
+      /** A value of incremental_id_key: that row itself counts as read. Null: all rows of the value are read. */
+      readonly last_processed_id?: string | null;
+    };
+    answer: {
+      readonly pipeline_id: string;
+      readonly last_processed_value: string | null;
+      readonly last_processed_id: string | null;
+      /** Key of the last row of a load that has not ended. */
+      readonly scan_position: readonly string[] | null;
+      readonly batches_committed: number;
+      /** Null before the first batch. */
+      readonly updated_at: string | null;
+    };
+  };
+  /** Change a pipeline */
+  updatePipeline: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    body: {
+      /** Unique name; usable instead of the id in every path. */
+      readonly name?: string;
+      /** What the pipeline is for. */
+      readonly description?: string;
+      readonly type?: "SQL" | "PYTHON" | "TYPESCRIPT";
+      readonly source_type?: "postgres";
+      /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+      readonly source_connection?: string;
+      /** One SELECT. Ignored when the pipeline has tasks. */
+      readonly source_query?: string;
+      /** analytics.<table> or es:<index>. */
+      readonly target_table?: string;
+      /** Key columns of the target; empty: the target's primary key. */
+      readonly target_key?: readonly string[];
+      /** Create the target from the query's column types when it is missing. */
+      readonly create_target?: boolean;
+      /** Add columns of the query that the target lacks, instead of refusing to run. */
+      readonly add_columns?: boolean;
+      /** Full mode: let a source without rows empty the target. */
+      readonly allow_empty?: boolean;
+      /** Full mode: refuse to delete a larger share of the target. */
+      readonly max_delete_percent?: number;
+      /** Fail when the target refuses more rows than this in a run. */
+      readonly max_rejects?: number;
+      readonly mode?: "full" | "incremental";
+      readonly incremental_key?: string | null;
+      readonly incremental_id_key?: string | null;
+      /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+      readonly null_cursor?: "reject" | "exclude" | "each_run";
+      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      readonly lookback_seconds?: number;
+      /** Rows per batch. */
+      readonly batch_size?: number;
+      readonly enabled?: boolean;
+      /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+      readonly schedule_interval?: string | null;
+      /** The task plan; empty: source_query alone. */
+      readonly tasks?: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        readonly source_table?: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table?: string | null;
+      }[];
+    };
+    answer: Pipeline;
+  };
+  /** Change a pipeline, by POST */
+  updatePipelineConfig: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    body: {
+      /** Unique name; usable instead of the id in every path. */
+      readonly name?: string;
+      /** What the pipeline is for. */
+      readonly description?: string;
+      readonly type?: "SQL" | "PYTHON" | "TYPESCRIPT";
+      readonly source_type?: "postgres";
+      /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+      readonly source_connection?: string;
+      /** One SELECT. Ignored when the pipeline has tasks. */
+      readonly source_query?: string;
+      /** analytics.<table> or es:<index>. */
+      readonly target_table?: string;
+      /** Key columns of the target; empty: the target's primary key. */
+      readonly target_key?: readonly string[];
+      /** Create the target from the query's column types when it is missing. */
+      readonly create_target?: boolean;
+      /** Add columns of the query that the target lacks, instead of refusing to run. */
+      readonly add_columns?: boolean;
+      /** Full mode: let a source without rows empty the target. */
+      readonly allow_empty?: boolean;
+      /** Full mode: refuse to delete a larger share of the target. */
+      readonly max_delete_percent?: number;
+      /** Fail when the target refuses more rows than this in a run. */
+      readonly max_rejects?: number;
+      readonly mode?: "full" | "incremental";
+      readonly incremental_key?: string | null;
+      readonly incremental_id_key?: string | null;
+      /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+      readonly null_cursor?: "reject" | "exclude" | "each_run";
+      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      readonly lookback_seconds?: number;
+      /** Rows per batch. */
+      readonly batch_size?: number;
+      readonly enabled?: boolean;
+      /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+      readonly schedule_interval?: string | null;
+      /** The task plan; empty: source_query alone. */
+      readonly tasks?: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        readonly source_table?: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table?: string | null;
+      }[];
+    };
+    answer: Pipeline;
+  };
+  /** Validate a configuration before it is stored */
+  validateConfiguration: {
+    body: {
+      /** Unique name; usable instead of the id in every path. */
+      readonly name: string;
+      /** What the pipeline is for. */
+      readonly description?: string;
+      readonly type?: "SQL" | "PYTHON" | "TYPESCRIPT";
+      readonly source_type?: "postgres";
+      /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+      readonly source_connection?: string;
+      /** One SELECT. Ignored when the pipeline has tasks. */
+      readonly source_query?: string;
+      /** analytics.<table> or es:<index>. */
+      readonly target_table: string;
+      /** Key columns of the target; empty: the target's primary key. */
+      readonly target_key?: readonly string[];
+      /** Create the target from the query's column types when it is missing. */
+      readonly create_target?: boolean;
+      /** Add columns of the query that the target lacks, instead of refusing to run. */
+      readonly add_columns?: boolean;
+      /** Full mode: let a source without rows empty the target. */
+      readonly allow_empty?: boolean;
+      /** Full mode: refuse to delete a larger share of the target. */
+      readonly max_delete_percent?: number;
+      /** Fail when the target refuses more rows than this in a run. */
+      readonly max_rejects?: number;
+      readonly mode?: "full" | "incremental";
+      readonly incremental_key?: string | null;
+      readonly incremental_id_key?: string | null;
+      /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+      readonly null_cursor?: "reject" | "exclude" | "each_run";
+      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      readonly lookback_seconds?: number;
+      /** Rows per batch. */
+      readonly batch_size?: number;
+      readonly enabled?: boolean;
+      /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+      readonly schedule_interval?: string | null;
+      /** The task plan; empty: source_query alone. */
+      readonly tasks?: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        readonly source_table?: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table?: string | null;
+      }[];
+      readonly id?: string;
+    };
+    answer: {
+      /** No problem is an error. */
+      readonly valid: boolean;
+      readonly problems: readonly {
+        /** Stable; programs decide by it. */
+        readonly code: string;
+        /** With an error a run fails; a warning it survives. */
+        readonly severity: "error" | "warning";
+        /** JSON pointer to the field; empty: the pipeline as a whole. */
+        readonly pointer: string;
+        readonly message: string;
+        /** What to do next. */
+        readonly hint: string;
+        /** Where in the query, from 1. */
+        readonly line?: number;
+        readonly column?: number;
+      }[];
+      /** Of the query; null when it cannot be described. */
+      readonly columns: readonly {
+        readonly name: string;
+        /** As SQL writes it: numeric(3,1). */
+        readonly type: string;
+      }[] | null;
+      readonly target: {
+        readonly table: string;
+        readonly exists: boolean | null;
+        /** target_key, or the primary key of the table. */
+        readonly key: readonly string[] | null;
+        readonly will_create: boolean | null;
+        /** What the query has and the table has not. */
+        readonly missing_columns: readonly {
+          readonly name: string;
+          /** As SQL writes it: numeric(3,1). */
+          readonly type: string;
+        }[] | null;
+        /** What the table has and the query has not. */
+        readonly extra_columns: readonly string[] | null;
+        /** Why something is not known. */
+        readonly note: string | null;
+      } | null;
+      /** Null when the problems leave it open. */
+      readonly reading: {
+        /** keyset: each batch by a statement of its own. single_scan: one statement for the whole run. */
+        readonly strategy: "keyset" | "single_scan" | null;
+        readonly explanation: string;
+        /** As the run is going to record it: push-down, stream or rows. */
+        readonly data_path: string | null;
+        readonly order_by: readonly string[];
+        /** An index that would help, as SQL or in words. */
+        readonly index_advice: string | null;
+      } | null;
+      readonly writing: {
+        /** As the run is going to record it. */
+        readonly strategy: string;
+      } | null;
+      /** How many rows the next run reads, as the planner guesses; incremental: from where it is now. */
+      readonly estimated_rows: number | null;
+    };
+  };
+  /** Validate a pipeline, or a change of it */
+  validatePipeline: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    body?: {
+      /** Unique name; usable instead of the id in every path. */
+      readonly name?: string;
+      /** What the pipeline is for. */
+      readonly description?: string;
+      readonly type?: "SQL" | "PYTHON" | "TYPESCRIPT";
+      readonly source_type?: "postgres";
+      /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+      readonly source_connection?: string;
+      /** One SELECT. Ignored when the pipeline has tasks. */
+      readonly source_query?: string;
+      /** analytics.<table> or es:<index>. */
+      readonly target_table?: string;
+      /** Key columns of the target; empty: the target's primary key. */
+      readonly target_key?: readonly string[];
+      /** Create the target from the query's column types when it is missing. */
+      readonly create_target?: boolean;
+      /** Add columns of the query that the target lacks, instead of refusing to run. */
+      readonly add_columns?: boolean;
+      /** Full mode: let a source without rows empty the target. */
+      readonly allow_empty?: boolean;
+      /** Full mode: refuse to delete a larger share of the target. */
+      readonly max_delete_percent?: number;
+      /** Fail when the target refuses more rows than this in a run. */
+      readonly max_rejects?: number;
+      readonly mode?: "full" | "incremental";
+      readonly incremental_key?: string | null;
+      readonly incremental_id_key?: string | null;
+      /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+      readonly null_cursor?: "reject" | "exclude" | "each_run";
+      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      readonly lookback_seconds?: number;
+      /** Rows per batch. */
+      readonly batch_size?: number;
+      readonly enabled?: boolean;
+      /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+      readonly schedule_interval?: string | null;
+      /** The task plan; empty: source_query alone. */
+      readonly tasks?: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        readonly source_table?: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table?: string | null;
+      }[];
+    } | null;
+    answer: {
+      /** No problem is an error. */
+      readonly valid: boolean;
+      readonly problems: readonly {
+        /** Stable; programs decide by it. */
+        readonly code: string;
+        /** With an error a run fails; a warning it survives. */
+        readonly severity: "error" | "warning";
+        /** JSON pointer to the field; empty: the pipeline as a whole. */
+        readonly pointer: string;
+        readonly message: string;
+        /** What to do next. */
+        readonly hint: string;
+        /** Where in the query, from 1. */
+        readonly line?: number;
+        readonly column?: number;
+      }[];
+      /** Of the query; null when it cannot be described. */
+      readonly columns: readonly {
+        readonly name: string;
+        /** As SQL writes it: numeric(3,1). */
+        readonly type: string;
+      }[] | null;
+      readonly target: {
+        readonly table: string;
+        readonly exists: boolean | null;
+        /** target_key, or the primary key of the table. */
+        readonly key: readonly string[] | null;
+        readonly will_create: boolean | null;
+        /** What the query has and the table has not. */
+        readonly missing_columns: readonly {
+          readonly name: string;
+          /** As SQL writes it: numeric(3,1). */
+          readonly type: string;
+        }[] | null;
+        /** What the table has and the query has not. */
+        readonly extra_columns: readonly string[] | null;
+        /** Why something is not known. */
+        readonly note: string | null;
+      } | null;
+      /** Null when the problems leave it open. */
+      readonly reading: {
+        /** keyset: each batch by a statement of its own. single_scan: one statement for the whole run. */
+        readonly strategy: "keyset" | "single_scan" | null;
+        readonly explanation: string;
+        /** As the run is going to record it: push-down, stream or rows. */
+        readonly data_path: string | null;
+        readonly order_by: readonly string[];
+        /** An index that would help, as SQL or in words. */
+        readonly index_advice: string | null;
+      } | null;
+      readonly writing: {
+        /** As the run is going to record it. */
+        readonly strategy: string;
+      } | null;
+      /** How many rows the next run reads, as the planner guesses; incremental: from where it is now. */
+      readonly estimated_rows: number | null;
+    };
+  };
+  /** Watch pipelines and runs as they change */
+  watchEvents: {
+    query?: {
+      /** Only this pipeline, by its id or name. */
+      readonly pipeline?: string;
+    };
+    answer: string;
+  };
+}
+
+export const ROUTES = {
+  createKey: { method: "POST", path: "/api/v1/keys" },
+  createPipeline: { method: "POST", path: "/api/v1/pipelines" },
+  deletePipeline: { method: "DELETE", path: "/api/v1/pipelines/{id}" },
+  diffVersions: { method: "GET", path: "/api/v1/pipelines/{id}/versions/{version}/diff" },
+  discardRejects: { method: "POST", path: "/api/v1/pipelines/{id}/rejects/discard" },
+  getHealth: { method: "GET", path: "/api/v1/health" },
+  getLiveness: { method: "GET", path: "/api/v1/health/live" },
+  getPipeline: { method: "GET", path: "/api/v1/pipelines/{id}" },
+  getPipelineState: { method: "GET", path: "/api/v1/pipelines/{id}/state" },
+  getPipelineStatus: { method: "GET", path: "/api/v1/pipelines/{id}/status" },
+  getPipelineTasks: { method: "GET", path: "/api/v1/pipelines/{id}/tasks" },
+  getReadiness: { method: "GET", path: "/api/v1/health/ready" },
+  getReconcile: { method: "GET", path: "/api/v1/pipelines/{id}/reconciles/{reconcile_id}" },
+  getRun: { method: "GET", path: "/api/v1/pipelines/{id}/runs/{run_id}" },
+  getVersion: { method: "GET", path: "/api/v1/pipelines/{id}/versions/{version}" },
+  keepPipelineState: { method: "POST", path: "/api/v1/pipelines/{id}/state/keep" },
+  listAllRuns: { method: "GET", path: "/api/v1/runs" },
+  listAudit: { method: "GET", path: "/api/v1/audit" },
+  listKeys: { method: "GET", path: "/api/v1/keys" },
+  listPipelines: { method: "GET", path: "/api/v1/pipelines" },
+  listReconciles: { method: "GET", path: "/api/v1/pipelines/{id}/reconciles" },
+  listRejects: { method: "GET", path: "/api/v1/pipelines/{id}/rejects" },
+  listRunners: { method: "GET", path: "/api/v1/runners" },
+  listRuns: { method: "GET", path: "/api/v1/pipelines/{id}/runs" },
+  listTasks: { method: "GET", path: "/api/v1/tasks" },
+  listVersions: { method: "GET", path: "/api/v1/pipelines/{id}/versions" },
+  pausePipeline: { method: "POST", path: "/api/v1/pipelines/{id}/pause" },
+  previewPipeline: { method: "POST", path: "/api/v1/pipelines/{id}/preview" },
+  previewQuery: { method: "POST", path: "/api/v1/preview" },
+  reloadPipelineConfig: { method: "POST", path: "/api/v1/pipelines/{id}/reload-config" },
+  replacePipelineTasks: { method: "PUT", path: "/api/v1/pipelines/{id}/tasks" },
+  requestReconcile: { method: "POST", path: "/api/v1/pipelines/{id}/reconcile" },
+  resetPipelineState: { method: "POST", path: "/api/v1/pipelines/{id}/state/reset" },
+  restoreVersion: { method: "POST", path: "/api/v1/pipelines/{id}/versions/{version}/restore" },
+  retryRejects: { method: "POST", path: "/api/v1/pipelines/{id}/rejects/retry" },
+  revokeKey: { method: "DELETE", path: "/api/v1/keys/{id}" },
+  runPipeline: { method: "POST", path: "/api/v1/pipelines/{id}/run" },
+  setPipelineState: { method: "POST", path: "/api/v1/pipelines/{id}/state/set" },
+  updatePipeline: { method: "PATCH", path: "/api/v1/pipelines/{id}" },
+  updatePipelineConfig: { method: "POST", path: "/api/v1/pipelines/{id}/update-config" },
+  validateConfiguration: { method: "POST", path: "/api/v1/validate" },
+  validatePipeline: { method: "POST", path: "/api/v1/pipelines/{id}/validate" },
+  watchEvents: { method: "GET", path: "/api/v1/events" },
+} as const satisfies Readonly<Record<keyof Operations, { readonly method: string; readonly path: string }>>;

@@ -1,0 +1,80 @@
+import type { Command } from "commander";
+import type { Answer } from "../api-client.ts";
+import { type Cli, type Table, withCli } from "../cli.ts";
+import { EXIT, type ExitCode } from "../failure.ts";
+import { interruptible, poll } from "../poll.ts";
+import { openProgress } from "../progress.ts";
+import { count, plural } from "../words.ts";
+
+type Reconcile = Answer<"getReconcile">;
+
+/** So many keys of each kind are listed on the screen; -o json has more. */
+const LISTED_KEYS = 10;
+
+export function addReconcileCommand(program: Command): void {
+  program
+    .command("reconcile")
+    .argument("<name>", "name or id of the pipeline")
+    .description("have a runner compare source and target")
+    .option("--wait", "wait for the result; fails unless both are the same")
+    .action(withCli(reconcile));
+}
+
+async function reconcile(cli: Cli, id: string, { wait = false }: { wait?: boolean }): Promise<ExitCode> {
+  const requested = await cli.api.request("requestReconcile", { params: { id } });
+  if (!wait) {
+    cli.show(requested, () => reconcileTable(requested));
+    return EXIT.ok;
+  }
+  const ended = await interruptible(cli.terminal, "The comparison goes on.", () => follow(cli, id, requested));
+  cli.show(ended, () => reconcileTable(ended));
+  sayFindings(cli, ended);
+  return ended.status === "MATCH" ? EXIT.ok : EXIT.failed;
+}
+
+function follow(cli: Cli, id: string, { id: reconcile_id }: Reconcile): Promise<Reconcile> {
+  const progress = openProgress(cli.terminal, 1);
+  return poll(progress.say, {
+    look: () => cli.api.request("getReconcile", { params: { id, reconcile_id } }),
+    isOver: ({ status }) => status !== "WAITING" && status !== "RUNNING",
+    onSeen: ({ status, rows_compared }) =>
+      progress.show([{ name: id, step: status, text: `${status}  ${plural(rows_compared, "row")} compared` }]),
+  });
+}
+
+function reconcileTable({ status, rows_compared: compared, report }: Reconcile): Table {
+  const counts = [report?.missing, report?.extra, report?.different, report?.pending];
+  return {
+    columns: [
+      { title: "STATUS" },
+      { title: "COMPARED", align: "right" },
+      { title: "MISSING", align: "right" },
+      { title: "EXTRA", align: "right" },
+      { title: "DIFFERENT", align: "right" },
+      { title: "PENDING", align: "right" },
+    ],
+    rows: [[status, count(compared), ...counts.map((found) => (found === undefined ? "" : count(found.count)))]],
+  };
+}
+
+function sayFindings({ terminal, isJson }: Cli, { report, error }: Reconcile): void {
+  if (isJson) return;
+  if (error !== null) terminal.say(`vitrina: ${error}`);
+  if (report === null) return;
+  const kinds = [
+    ["missing in the target", report.missing.keys.map(keyText)],
+    ["only in the target", report.extra.keys.map(keyText)],
+    ["different", report.different.keys.map(({ key, columns }) => `${keyText(key)}: ${columns.join(", ")}`)],
+  ] as const;
+  for (const [kind, keys] of kinds) {
+    for (const key of keys.slice(0, LISTED_KEYS)) terminal.say(`${kind}: ${key}`);
+    if (keys.length > LISTED_KEYS) terminal.say(`${kind}: … and more; -o json lists up to 100`);
+  }
+  for (const note of report.notes) terminal.say(note);
+}
+
+function keyText(key: Readonly<Record<string, string | null>>): string {
+  return Object.entries(key)
+    .map(([column, value]) => `${column}=${value ?? "null"}`)
+    .join(", ");
+}

@@ -1,0 +1,104 @@
+import type { Command } from "commander";
+import type { Pipeline, Run } from "../api-types.ts";
+import { type Cli, type Table, withCli } from "../cli.ts";
+import { CliFailure, EXIT, type ExitCode } from "../failure.ts";
+import { followRun, type RunRequest, type RunStatus } from "../follow-run.ts";
+import { interruptible } from "../poll.ts";
+import { openProgress } from "../progress.ts";
+import { runProgress } from "../run-progress.ts";
+import { count } from "../words.ts";
+import { pipelineTable } from "./pipelines.ts";
+
+export function addRunCommand(program: Command): void {
+  program
+    .command("run")
+    .argument("<name...>", "names or ids of pipelines")
+    .description("ask for a run of each; resumes a paused pipeline and retries a failed one")
+    .option("--wait", "wait until the runs have ended, also over retries; fails unless all succeed")
+    .action(withCli(run));
+}
+
+async function run(cli: Cli, names: readonly string[], { wait = false }: { wait?: boolean }): Promise<ExitCode> {
+  const requested: Pipeline[] = [];
+  const refused: CliFailure[] = [];
+  for (const id of new Set(names)) {
+    try {
+      requested.push(await cli.api.request("runPipeline", { params: { id } }));
+    } catch (error) {
+      // The others are asked for all the same, unless nothing can be asked for at all.
+      if (!(error instanceof CliFailure) || error.exitCode !== EXIT.failed || names.length === 1) throw error;
+      cli.terminal.say(`vitrina: ${[error.message, ...error.lines].join("\n  ")}`);
+      refused.push(error);
+    }
+  }
+  if (wait) return (await waitFor(cli, names, requested)) && refused.length === 0 ? EXIT.ok : EXIT.failed;
+  cli.show(oneOrAll(names, requested), () => pipelineTable(requested));
+  return refused.length === 0 ? EXIT.ok : EXIT.failed;
+}
+
+async function waitFor(cli: Cli, names: readonly string[], pipelines: readonly Pipeline[]): Promise<boolean> {
+  const goesOn = "What was asked for goes on; vitrina status shows how far it is.";
+  const ends = await interruptible(cli.terminal, goesOn, () => followAll(cli, pipelines));
+  const runs = ends.map(({ last_run: run }) => run).filter((run) => run !== null);
+  cli.show(oneOrAll(names, runs), () => runSummary(runs));
+  for (const { name, last_run: run } of ends) {
+    const problem = problemOf(name, run);
+    if (problem !== undefined) cli.terminal.say(`vitrina: ${problem}`);
+  }
+  return ends.every(({ last_run: run }) => run?.status === "SUCCESS");
+}
+
+function followAll(cli: Cli, pipelines: readonly Pipeline[]): Promise<RunStatus[]> {
+  const progress = openProgress(cli.terminal, pipelines.length);
+  const seen: RunStatus[] = pipelines.map((pipeline) => ({ ...pipeline, over: false, last_run: null }));
+  const follow = (request: RunRequest, index: number): Promise<RunStatus> =>
+    followRun(cli, request, progress.say, (status) => {
+      seen[index] = status;
+      progress.show(seen.map(runProgress));
+    });
+  return Promise.all(pipelines.map(({ id, name, run_request: number }, index) => follow({ id, name, number }, index)));
+}
+
+function problemOf(name: string, run: Run | null): string | undefined {
+  if (run === null) return `${name} left no run behind; vitrina status ${name} shows how it is.`;
+  if (run.status === "FAILED") return `${name} failed: ${run.error ?? "nothing is known of the cause."}`;
+  if (run.status === "PAUSED") return `${name} was paused before it had ended.\n  vitrina run ${name} continues it.`;
+  return undefined;
+}
+
+/** One name gives one document of the API, several give a list of them. */
+function oneOrAll(names: readonly string[], answers: readonly unknown[]): unknown {
+  return names.length === 1 ? (answers[0] ?? null) : answers;
+}
+
+function runSummary(runs: readonly Run[]): Table {
+  const right = "right" as const;
+  return {
+    columns: [
+      { title: "PIPELINE" },
+      { title: "STATUS" },
+      { title: "READ", align: right },
+      { title: "WRITTEN", align: right },
+      { title: "UNCHANGED", align: right },
+      { title: "DELETED", align: right },
+      { title: "REJECTED", align: right },
+      { title: "ROWS/S", align: right },
+      { title: "SECONDS", align: right },
+    ],
+    rows: runs.map((run) => [
+      run.pipeline_name,
+      run.status,
+      count(run.rows_read),
+      count(run.rows_written),
+      count(run.rows_unchanged),
+      count(run.rows_deleted),
+      count(run.rows_rejected),
+      count(run.rows_per_second),
+      secondsOf(run),
+    ]),
+  };
+}
+
+export function secondsOf({ started_at, finished_at }: Run): string {
+  return finished_at === null ? "" : ((Date.parse(finished_at) - Date.parse(started_at)) / 1000).toFixed(2);
+}

@@ -1,0 +1,72 @@
+import type { Command } from "commander";
+import type { Answer } from "../api-client.ts";
+import { type Cli, type Table, withCli } from "../cli.ts";
+import { allPages } from "../pages.ts";
+import { poll } from "../poll.ts";
+import { age, count } from "../words.ts";
+
+type Status = Answer<"getPipelineStatus">;
+
+const QUESTIONS_AT_ONCE = 8;
+
+export function addStatusCommand(program: Command): void {
+  program
+    .command("status")
+    .argument("[name]", "name or id of a pipeline; without it all of them")
+    .description("show what pipelines do, and how their last runs ended")
+    .action(withCli(status));
+}
+
+async function status(cli: Cli, id: string | undefined): Promise<void> {
+  if (id !== undefined) {
+    const one = await statusOf(cli, id);
+    cli.show(one, () => statusTable([one]));
+    sayErrors(cli, [one]);
+    return;
+  }
+  const { items } = await allPages((query) => cli.api.request("listPipelines", { query }));
+  const all: Status[] = [];
+  for (let from = 0; from < items.length; from += QUESTIONS_AT_ONCE) {
+    const some = items.slice(from, from + QUESTIONS_AT_ONCE);
+    all.push(...(await Promise.all(some.map((pipeline) => patientStatusOf(cli, pipeline.id)))));
+  }
+  cli.show({ items: all }, () => statusTable(all));
+  sayErrors(cli, all);
+}
+
+function statusOf(cli: Cli, id: string): Promise<Status> {
+  return cli.api.request("getPipelineStatus", { params: { id } });
+}
+
+/** Many questions may be too many for a minute; the rest is asked later. */
+function patientStatusOf(cli: Cli, id: string): Promise<Status> {
+  return poll(cli.terminal.say, { look: () => statusOf(cli, id), isOver: () => true });
+}
+
+export function statusTable(all: readonly Status[]): Table {
+  return {
+    columns: [
+      { title: "NAME" },
+      { title: "STATUS" },
+      { title: "LAST RUN" },
+      { title: "READ", align: "right" },
+      { title: "WRITTEN", align: "right" },
+      { title: "WHEN", align: "right" },
+    ],
+    rows: all.map(({ name, status, enabled, last_run: run }) => [
+      name,
+      enabled ? status : `${status} (disabled)`,
+      ...(run === null
+        ? ["never", "", "", ""]
+        : [run.status, count(run.rows_read), count(run.rows_written), age(run.finished_at ?? run.started_at)]),
+    ]),
+    whenEmpty: "There are no pipelines.",
+  };
+}
+
+function sayErrors(cli: Cli, all: readonly Status[]): void {
+  if (cli.isJson) return;
+  for (const { name, status, last_run: run } of all) {
+    if (status === "FAILED" && run?.error) cli.terminal.say(`${name}: ${run.error}`);
+  }
+}

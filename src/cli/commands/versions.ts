@@ -1,0 +1,65 @@
+import { type Command, InvalidArgumentError } from "commander";
+import { type Cli, withCli } from "../cli.ts";
+import { allPages } from "../pages.ts";
+import { localTime } from "../words.ts";
+import { pipelineTable } from "./pipelines.ts";
+
+export function addVersionCommands(program: Command): void {
+  program
+    .command("versions")
+    .argument("<name>", "name or id of the pipeline")
+    .description("list what a pipeline was configured like, newest first")
+    .action(withCli(versions));
+  program
+    .command("diff")
+    .argument("<name>", "name or id of the pipeline")
+    .argument("<version>", "number of a version", versionOf)
+    .description("show what a version changed")
+    .option("--with <version>", "compare it with this one instead of the one before", versionOf)
+    .action(withCli(diff));
+  program
+    .command("restore")
+    .argument("<name>", "name or id of the pipeline")
+    .argument("<version>", "number of a version", versionOf)
+    .description("make a version the present configuration, as a new version")
+    .action(withCli(restore));
+}
+
+function versionOf(text: string): number {
+  const version = Number(text);
+  if (Number.isInteger(version) && version >= 1) return version;
+  throw new InvalidArgumentError("It is a whole number from 1.");
+}
+
+async function versions(cli: Cli, id: string): Promise<void> {
+  const page = await allPages((query) => cli.api.request("listVersions", { params: { id }, query }));
+  cli.show(page, () => ({
+    columns: [{ title: "VERSION", align: "right" }, { title: "MADE" }, { title: "BY" }, { title: "CHANGED" }],
+    rows: page.items.map(({ version, created_at, author, changed_fields }) => [
+      String(version),
+      localTime(created_at),
+      author,
+      changed_fields.join(", "),
+    ]),
+  }));
+}
+
+async function diff(cli: Cli, id: string, version: number, options: { with?: number }): Promise<void> {
+  const query = { ...(options.with !== undefined && { with: options.with }) };
+  const answer = await cli.api.request("diffVersions", { params: { id, version }, query });
+  cli.show(answer, () => ({
+    columns: [{ title: "FIELD" }, { title: `VERSION ${answer.with}` }, { title: `VERSION ${answer.version}` }],
+    rows: answer.changes.map(({ field, before, after }) => [field, valueText(before), valueText(after)]),
+    whenEmpty: `Versions ${answer.with} and ${answer.version} do not differ.`,
+  }));
+}
+
+function valueText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+async function restore(cli: Cli, id: string, version: number): Promise<void> {
+  const pipeline = await cli.api.request("restoreVersion", { params: { id, version } });
+  cli.show(pipeline, () => pipelineTable([pipeline]));
+  cli.terminal.say(`The configuration of version ${version} is version ${pipeline.config_version} now.`);
+}

@@ -1,0 +1,56 @@
+import { createInterface } from "node:readline/promises";
+import { EXIT } from "./failure.ts";
+import { printableLines } from "./text-width.ts";
+
+/** Data goes to standard output, everything that is said about it to standard error. */
+export interface Terminal {
+  /** Undefined where standard output is a file or a pipe. */
+  readonly width: number | undefined;
+  /** Where lines may be drawn over; undefined where standard error is a file or a pipe. */
+  readonly liveArea: { readonly width: number; readonly height: number } | undefined;
+  print(text: string): void;
+  say(text: string): void;
+  /** As it is, with control characters. */
+  draw(text: string): void;
+  /** Undefined where nobody can be asked. */
+  readonly ask: ((question: string) => Promise<string>) | undefined;
+}
+
+const USUAL = { width: 80, height: 24 };
+
+export function openTerminal(canRedraw: boolean): Terminal {
+  const { stdin, stdout, stderr } = process;
+  return {
+    width: stdout.isTTY ? stdout.columns || USUAL.width : undefined,
+    liveArea:
+      stderr.isTTY && canRedraw
+        ? { width: stderr.columns || USUAL.width, height: stderr.rows || USUAL.height }
+        : undefined,
+    print: (text) => void stdout.write(`${text}\n`),
+    say: (text) => void stderr.write(`${printableLines(text)}\n`),
+    draw: (text) => void stderr.write(text),
+    ask: stdin.isTTY && stderr.isTTY ? askOnTerminal : undefined,
+  };
+}
+
+async function askOnTerminal(question: string): Promise<string> {
+  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  prompt.once("SIGINT", () => process.exit(EXIT.interrupted));
+  // Ctrl-D leaves the question without an answer.
+  const closed = new Promise<string>((resolve) => prompt.once("close", () => resolve("")));
+  try {
+    return await Promise.race([prompt.question(question), closed]);
+  } finally {
+    prompt.close();
+  }
+}
+
+/** Whoever reads may stop reading, as `head` does: that is no error of ours. */
+export function tolerateClosedPipes(): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "EPIPE") process.exit();
+      throw error;
+    });
+  }
+}

@@ -1,0 +1,51 @@
+/** How texts look on a terminal. */
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+
+/** East Asian characters and pictures take two places, marks on the letter before them none. */
+const WIDE =
+  /^(?:\p{Emoji_Presentation}|.\u{FE0F}|[\u1100-\u115F\u2E80-\u303E\u3041-\uA4CF\uA960-\uA97F\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6\u{1F300}-\u{1F64F}\u{1F900}-\u{1F9FF}\u{20000}-\u{3FFFD}])/u;
+const INVISIBLE = /^[\p{Mn}\p{Me}\p{Cf}]+$/u;
+
+/** Everything that would move the cursor, change the terminal or turn the direction of writing, line breaks included. */
+const UNPRINTABLE = /[\p{Cc}\u2028\u2029\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/gu;
+const SHORT_ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
+/** One line that a terminal shows as it is; what cannot be shown is written as an escape. */
+export function printable(text: string): string {
+  return text.replace(UNPRINTABLE, escaped);
+}
+
+/** The same for text of several lines, which keep their ends. */
+export function printableLines(text: string): string {
+  return text.replace(UNPRINTABLE, (character) => (character === "\n" ? character : escaped(character)));
+}
+
+function escaped(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  return SHORT_ESCAPES[character] ?? `\\u${code.toString(16).padStart(4, "0")}`;
+}
+
+export function textWidth(text: string): number {
+  let width = 0;
+  for (const { segment } of graphemes.segment(text)) width += graphemeWidth(segment);
+  return width;
+}
+
+/** Text that fits into `width` places; an ellipsis stands for what was cut. */
+export function cut(text: string, width: number): string {
+  if (textWidth(text) <= width) return text;
+  let kept = "";
+  let used = 0;
+  for (const { segment } of graphemes.segment(text)) {
+    used += graphemeWidth(segment);
+    if (used > width - 1) break;
+    kept += segment;
+  }
+  return `${kept}…`;
+}
+
+function graphemeWidth(grapheme: string): number {
+  if (INVISIBLE.test(grapheme)) return 0;
+  return WIDE.test(grapheme) ? 2 : 1;
+}

@@ -1,0 +1,102 @@
+import type { VitrinaError } from "../domain/error-catalogue.ts";
+import type { Column, Row } from "../domain/row.ts";
+import type { SqlSession } from "../domain/sql-session.ts";
+import type { Target } from "../domain/target.ts";
+import type { CursorRules } from "../domain/watermark.ts";
+import type { SinkRequest } from "./sink.ts";
+import type { ReadRequest } from "./source.ts";
+
+export type { ReadRequest } from "./source.ts";
+
+/**
+ * What the control-plane may ask of sources and targets: to plan a query, to show its first rows, to describe a table.
+ *
+ * Contract. Nothing is changed and no load is read. Every question ends within a time limit, with DATABASE_BUSY when it
+ * does not suffice, and decides as a run would: both use the same functions.
+ */
+export interface Inspector {
+  /** `undefined` when there is no connection of that name. */
+  source(connection: string): SourceInspector | undefined;
+  /** `undefined` for kinds of targets that only a runner talks to. */
+  target(kind: Target["kind"]): TargetInspector | undefined;
+}
+
+/** Connects at the first question. */
+export interface SourceInspector {
+  /** Hands out a session of the reader that is in no transaction. */
+  audit(check: (session: SqlSession) => Promise<void>): Promise<void>;
+  describe(query: string): Promise<DescribedQuery>;
+  cursorColumnProblems(columns: readonly Column[], rules: CursorRules): readonly VitrinaError[];
+  cursorRowProblems(query: string, rules: CursorRules): Promise<readonly VitrinaError[]>;
+  /** Throws when the position where a load would start is no value of the cursor. */
+  requireFittingStart(columns: readonly Column[], rules: CursorRules): Promise<void>;
+  /** True when rows of the query share a key. */
+  repeatsKey(query: string, key: readonly string[]): Promise<boolean>;
+  adviseIndex(query: string, orderBy: readonly string[]): Promise<IndexAdvice>;
+  estimateRows(request: ReadRequest): Promise<number>;
+  canSeek(request: ReadRequest, batchSize: number): Promise<boolean>;
+  databaseId(): Promise<string | null>;
+  /** On a connection of its own, which the signal ends. */
+  preview(request: PreviewRequest, signal: AbortSignal): Promise<Preview>;
+  close(): Promise<void>;
+}
+
+interface DescribedQuery {
+  readonly columns: readonly Column[];
+  readonly problems: readonly VitrinaError[];
+}
+
+/**
+ * - `indexed`: an index leads to any position.
+ * - `missing`: `statement` would create one.
+ * - `unknown`: the columns are computed, or come from a view or several tables.
+ */
+export type IndexAdvice =
+  | { readonly kind: "indexed" }
+  | { readonly kind: "missing"; readonly statement: string }
+  | { readonly kind: "unknown"; readonly reason: string };
+
+export interface PreviewRequest {
+  readonly query: string;
+  readonly limit: number;
+  readonly timeoutMs: number;
+  /** Longer texts are cut. */
+  readonly maxCellCharacters: number;
+  readonly maxBytes: number;
+}
+
+export interface Preview {
+  readonly columns: readonly Column[];
+  readonly rows: readonly Row[];
+  /** Where texts were cut, counted from 0. */
+  readonly cut: readonly { readonly row: number; readonly column: number }[];
+  /** False when rows were left out because there are more, or because of their size. */
+  readonly complete: boolean;
+}
+
+export interface TargetInspector {
+  inspect(question: TargetQuestion): Promise<InspectedTarget>;
+  /** True when source and target being one database lets rows stay on the server. */
+  readonly canPull: boolean;
+  databaseId(): Promise<string | null>;
+}
+
+export interface TargetQuestion extends Pick<SinkRequest, "target" | "key" | "createTarget" | "addColumns" | "load"> {
+  /** `undefined` when they cannot be told without running code. */
+  readonly columns: readonly Column[] | undefined;
+}
+
+export interface InspectedTarget {
+  readonly exists: boolean;
+  readonly key: readonly string[];
+  readonly missing: readonly Column[];
+  readonly extra: readonly string[];
+  /** How rows become visible; undefined when the problems leave it open. */
+  readonly strategy: string | undefined;
+  /** True when an unfinished load of this kind is there, so that it can be continued. */
+  readonly isResumable: boolean;
+  readonly problems: readonly VitrinaError[];
+  readonly warnings: readonly VitrinaError[];
+  /** Only rows that stay on the server need an assignment; elsewhere texts are read anew, and may fit. */
+  readonly unassignable: readonly VitrinaError[];
+}

@@ -1,0 +1,265 @@
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { from as copyFrom } from "pg-copy-streams";
+import type { Differences, SourceSide, TargetSide } from "../../domain/reconcile.ts";
+import type { Row } from "../../domain/row.ts";
+import type { Client } from "../../postgres/connection.ts";
+import { databaseError } from "../../postgres/errors.ts";
+import { quoteIdentifier, quoteLiteral, quoteTable } from "../../postgres/identifiers.ts";
+import { batchOfRows, type RowBatch } from "../row-batch.ts";
+import type { Comparison, ComparisonRequest, ComparisonResult } from "../sink.ts";
+import type { OrderColumn } from "./query-text.ts";
+import { extended, orderColumns } from "./read-session.ts";
+import { readTargetTable, type TableName, type TargetTable } from "./target-table.ts";
+
+/**
+ * The rows of the source are copied into a temporary table with the target's types, and compared there by one join.
+ * So every value goes through the same cast as in a load, whatever query or code task it comes from, and the stored
+ * bytes are compared, as a load does. Everything happens in one snapshot of the target, which can write nothing but
+ * the two temporary tables.
+ */
+
+const STAGE = "pg_temp.vitrina_rows";
+const FOUND = "pg_temp.vitrina_found";
+
+/** What a staged row is; a row takes it from a setting, because COPY brings only the columns that were read. */
+type Standing = "settled" | "pending" | "refused";
+const STANDING = "vitrina.standing";
+
+/** A column with its numbered name in the temporary tables: those of the query may be any. */
+interface StagedColumn extends OrderColumn {
+  readonly staged: string;
+}
+
+interface Shape {
+  readonly target: string;
+  readonly columns: readonly StagedColumn[];
+  readonly key: readonly StagedColumn[];
+  readonly incrementalKey: StagedColumn | undefined;
+}
+
+export async function openTableComparison(
+  client: Client,
+  name: TableName,
+  request: ComparisonRequest,
+): Promise<Comparison> {
+  const table = await readTargetTable(client, name, { ...request, createTarget: false, addColumns: false });
+  const shape = await shapeOf(client, table, request.incrementalKey);
+  await createTables(client, shape);
+  // The first statement takes the snapshot.
+  await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT pg_current_snapshot()");
+  const what = `compare with ${shape.target}`;
+  const asking = <T>(answer: Promise<T>): Promise<T> =>
+    answer.catch((error: unknown) => Promise.reject(databaseError(error, what)));
+  return {
+    key: shape.key.map(({ name: column }) => column),
+    columns: shape.columns.map(({ name: column }) => column),
+    add: (batch, standing) =>
+      asking(
+        request.setRefusedAside
+          ? stageGoodRows(client, shape, batch, standing)
+          : stageRows(client, shape.columns, batch, standing),
+      ),
+    finish: (limit) => asking(compare(client, shape, limit)),
+    close: () => client.end(),
+  };
+}
+
+async function shapeOf(client: Client, table: TargetTable, incrementalKey: string | null): Promise<Shape> {
+  const names = table.columns.map(({ name }) => name);
+  const ordered = await orderColumns(client, table.columns, names);
+  const columns = ordered.map((column, index) => ({ ...column, staged: `c${index}` }));
+  const find = (wanted: string): StagedColumn | undefined => columns.find(({ name }) => name === wanted);
+  return {
+    target: quoteTable(table.name),
+    columns,
+    key: table.key.flatMap(({ name }) => find(name) ?? []),
+    incrementalKey: incrementalKey === null ? undefined : find(incrementalKey),
+  };
+}
+
+/** Made from the target itself, so that types and collations are its own. */
+async function createTables(client: Client, { target, columns, key }: Shape): Promise<void> {
+  const select = (of: readonly StagedColumn[]): string =>
+    of.map(({ name, staged }) => `t.${quoteIdentifier(name)} AS ${staged}`).join(", ");
+  await client.query(`
+    CREATE TEMP TABLE vitrina_rows AS SELECT NULL::text AS standing, ${select(columns)} FROM ${target} t WITH NO DATA;
+    ALTER TABLE ${STAGE} ALTER standing SET DEFAULT current_setting('${STANDING}');
+    CREATE TEMP TABLE vitrina_found AS
+      SELECT NULL::text AS kind, NULL::text[] AS columns, ${select(key)} FROM ${target} t WITH NO DATA`);
+}
+
+async function stageRows(
+  client: Client,
+  columns: readonly StagedColumn[],
+  batch: RowBatch,
+  standing: Standing,
+): Promise<void> {
+  if (batch.count === 0) return;
+  const names = columns.map(({ staged }) => staged).join(", ");
+  await client.query(`SET LOCAL ${STANDING} = ${standing}`);
+  const stream = client.query(copyFrom(`COPY ${STAGE} (${names}) FROM STDIN`));
+  await pipeline(Readable.from([batch.copyText()], { objectMode: false }), stream);
+}
+
+/** Rows that cannot be staged are found by halving. What remains of them is their key, where that fits. */
+async function stageGoodRows(client: Client, shape: Shape, batch: RowBatch, standing: Standing): Promise<void> {
+  if (await tryToStage(client, shape.columns, batch, standing)) return;
+  const rows = batch.rows();
+  const [row] = rows;
+  if (rows.length === 1 && row !== undefined) return stageKey(client, shape, row);
+  const middle = Math.ceil(rows.length / 2);
+  await stageGoodRows(client, shape, batchOfRows(rows.slice(0, middle)), standing);
+  await stageGoodRows(client, shape, batchOfRows(rows.slice(middle)), standing);
+}
+
+async function stageKey(client: Client, { columns, key }: Shape, row: Row): Promise<void> {
+  const values = key.map((column) => row[columns.indexOf(column)] ?? null);
+  if (await tryToStage(client, key, batchOfRows([values]), "refused")) return;
+  await stageRows(client, key, batchOfRows([values.map(() => null)]), "refused");
+}
+
+async function tryToStage(
+  client: Client,
+  columns: readonly StagedColumn[],
+  batch: RowBatch,
+  standing: Standing,
+): Promise<boolean> {
+  await client.query("SAVEPOINT try");
+  try {
+    await stageRows(client, columns, batch, standing);
+    await client.query("RELEASE SAVEPOINT try");
+    return true;
+  } catch (error) {
+    const failure = databaseError(error, "stage the rows");
+    if (failure.retry !== "row") throw failure;
+    await client.query("ROLLBACK TO SAVEPOINT try");
+    return false;
+  }
+}
+
+async function compare(client: Client, shape: Shape, limit: number): Promise<ComparisonResult> {
+  // Nobody else does it for a temporary table, and without it the planner would guess.
+  await client.query(`ANALYZE ${STAGE}`);
+  await extended(client, findDifferences(shape));
+  const source = await describeSource(client, shape);
+  const target = await describeTarget(client, shape);
+  const differences = await listDifferences(client, shape, limit);
+  await client.query("COMMIT");
+  return { source, target, ...differences };
+}
+
+/** Of several rows with one key the last counts: `ctid` grows as rows arrive. A row without a key stands for itself. */
+function lastOfEachKey({ key }: Shape): string {
+  const keys = key.map(({ staged }) => staged).join(", ");
+  const isMissing = key.map(({ staged }) => `${staged} IS NULL`).join(" OR ");
+  return `(SELECT DISTINCT ON (${keys}) ctid, * FROM ${STAGE} WHERE NOT (${isMissing}) ORDER BY ${keys}, ctid DESC)
+    UNION ALL SELECT ctid, * FROM ${STAGE} WHERE ${isMissing}`;
+}
+
+function findDifferences(shape: Shape): string {
+  const { target, columns, key } = shape;
+  const differs = (column: StagedColumn): string =>
+    `ROW(s.${column.staged})::record OPERATOR(pg_catalog.*<>) ROW(t.${quoteIdentifier(column.name)})::record`;
+  const rest = columns.filter((column) => !key.includes(column));
+  const named = rest.map((column) => `CASE WHEN ${differs(column)} THEN ${quoteLiteral(column.name)} END`).join(", ");
+  const staged = rest.map((column) => `s.${column.staged}`).join(", ");
+  const held = rest.map(({ name }) => `t.${quoteIdentifier(name)}`).join(", ");
+  const anyDiffers =
+    rest.length === 0 ? "false" : `ROW(${staged})::record OPERATOR(pg_catalog.*<>) ROW(${held})::record`;
+  const sameKey = key.map((column) => `t.${quoteIdentifier(column.name)} = s.${column.staged}`).join(" AND ");
+  const eitherKey = key.map((column) => `coalesce(s.${column.staged}, t.${quoteIdentifier(column.name)})`).join(", ");
+  return `
+    INSERT INTO ${FOUND}
+    SELECT CASE WHEN s.ctid IS NULL THEN 'extra'
+                WHEN s.standing = 'pending' THEN 'pending'
+                WHEN t.ctid IS NULL THEN 'missing'
+                ELSE 'different' END,
+           CASE WHEN s.ctid IS NOT NULL AND t.ctid IS NOT NULL AND s.standing <> 'refused'
+                THEN array_remove(ARRAY[${named}]::text[], NULL) END,
+           ${eitherKey}
+      FROM (${lastOfEachKey(shape)}) AS s
+      FULL JOIN ${target} AS t ON ${sameKey}
+     WHERE s.ctid IS NULL OR t.ctid IS NULL OR s.standing = 'refused' OR ${anyDiffers}`;
+}
+
+async function describeSource(client: Client, shape: Shape): Promise<SourceSide> {
+  const { rows } = await extended(
+    client,
+    `SELECT (SELECT count(*) FROM ${STAGE}), (SELECT count(*) FROM (${lastOfEachKey(shape)}) s),
+            (SELECT count(*) FROM ${STAGE} WHERE standing = 'refused')`,
+  );
+  const [all, distinct, refused] = (rows[0] ?? []).map(Number) as [number, number, number];
+  const range = await describeRange(client, shape, STAGE, ({ staged }) => staged);
+  return { rows: all, rows_duplicate: all - distinct, rows_refused: refused, ...range };
+}
+
+async function describeTarget(client: Client, shape: Shape): Promise<TargetSide> {
+  const { rows } = await extended(client, `SELECT count(*) FROM ${shape.target}`);
+  const range = await describeRange(client, shape, shape.target, ({ name }) => quoteIdentifier(name));
+  return { rows: Number(rows[0]?.[0]), ...range };
+}
+
+async function describeRange(
+  client: Client,
+  { key, incrementalKey }: Shape,
+  relation: string,
+  columnOf: (column: StagedColumn) => string,
+): Promise<Omit<TargetSide, "rows">> {
+  // With the relation's name, because ORDER BY would take a bare one for the printed text.
+  const nameOf = (column: StagedColumn): string => `r.${columnOf(column)}`;
+  const outermost = async (columns: readonly StagedColumn[], direction: "ASC" | "DESC"): Promise<Row | undefined> => {
+    const texts = columns.map((column) => `${nameOf(column)}::text`).join(", ");
+    const present = columns.map((column) => `${nameOf(column)} IS NOT NULL`).join(" AND ");
+    const order = columns.map((column) => `${inOrder(nameOf(column), column)} ${direction}`).join(", ");
+    const statement = `SELECT ${texts} FROM ${relation} AS r WHERE ${present} ORDER BY ${order} LIMIT 1`;
+    return (await extended(client, statement)).rows[0];
+  };
+  const first = await outermost(key, "ASC");
+  const last = await outermost(key, "DESC");
+  const cursor = incrementalKey === undefined ? [] : [incrementalKey];
+  const least = cursor.length === 0 ? undefined : await outermost(cursor, "ASC");
+  const greatest = cursor.length === 0 ? undefined : await outermost(cursor, "DESC");
+  return {
+    key_min: first === undefined ? null : keyOf(key, first),
+    key_max: last === undefined ? null : keyOf(key, last),
+    incremental_key_min: least?.[0] ?? null,
+    incremental_key_max: greatest?.[0] ?? null,
+  };
+}
+
+async function listDifferences(client: Client, { key }: Shape, limit: number): Promise<Differences> {
+  const texts = key.map(({ staged }) => `f.${staged}::text`).join(", ");
+  const order = key.map((column) => inOrder(`f.${column.staged}`, column)).join(", ");
+  const ofKind = async (kind: keyof Differences) => {
+    const { rows: counts } = await extended(client, `SELECT count(*) FROM ${FOUND} WHERE kind = '${kind}'`);
+    const { rows } = await extended(
+      client,
+      `SELECT to_json(f.columns), ${texts} FROM ${FOUND} AS f WHERE f.kind = '${kind}' ORDER BY ${order} LIMIT ${limit}`,
+    );
+    const keys = rows.map(([columns, ...values]) => ({
+      key: keyOf(key, values),
+      columns: JSON.parse(columns ?? "[]") as string[],
+    }));
+    return { count: Number(counts[0]?.[0]), keys };
+  };
+  const keysOnly = async (kind: keyof Differences) => {
+    const { count, keys } = await ofKind(kind);
+    return { count, keys: keys.map(({ key: values }) => values) };
+  };
+  return {
+    missing: await keysOnly("missing"),
+    extra: await keysOnly("extra"),
+    different: await ofKind("different"),
+    pending: await keysOnly("pending"),
+  };
+}
+
+/** Text sorts by bytes: the rules of languages differ between servers. */
+function inOrder(expression: string, { collatable }: OrderColumn): string {
+  return collatable ? `${expression} COLLATE "C"` : expression;
+}
+
+function keyOf(key: readonly StagedColumn[], values: Row): Record<string, string | null> {
+  return Object.fromEntries(key.map(({ name }, index) => [name, values[index] ?? null]));
+}

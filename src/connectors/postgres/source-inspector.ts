@@ -1,0 +1,56 @@
+import type { Client } from "../../postgres/connection.ts";
+import { databaseId } from "../../postgres/database-id.ts";
+import { quoteIdentifier } from "../../postgres/identifiers.ts";
+import type { SourceInspector } from "../inspector.ts";
+import { cursorColumnProblems, cursorRowProblems, requireFittingStart } from "./change-cursor.ts";
+import { columnNameProblems, describeColumns } from "./describe-query.ts";
+import { adviseIndex } from "./index-advice.ts";
+import { previewQuery } from "./preview-query.ts";
+import { asSubquery } from "./query-text.ts";
+import { extended, questionSession } from "./read-session.ts";
+import { canSeek, estimateRows } from "./seek-cost.ts";
+
+interface SourceInspectorConfig {
+  readonly url: string;
+  readonly applicationName: string;
+  readonly timeoutMs: number;
+}
+
+/** Answers with the very functions that a run decides by, only with less time for each. */
+export function openSourceInspector(config: SourceInspectorConfig): SourceInspector {
+  // Whoever waits for the owner of a table to finish changing it waits no longer than for anything else.
+  const session = questionSession(
+    { ...config, readTimeoutMs: config.timeoutMs },
+    { lock_timeout: `${config.timeoutMs}ms` },
+  );
+  return {
+    audit: (check) => session.lend(check),
+    describe: (query) =>
+      session.ask(async (client) => {
+        const columns = await describeColumns(client, query);
+        return {
+          columns: columns.map(({ name, type }) => ({ name, type })),
+          problems: columnNameProblems(columns),
+        };
+      }),
+    cursorColumnProblems,
+    cursorRowProblems: (query, rules) => session.ask((client) => cursorRowProblems(client, query, rules)),
+    requireFittingStart: (columns, rules) => session.ask((client) => requireFittingStart(client, columns, rules)),
+    repeatsKey: (query, key) => session.ask((client) => repeatsKey(client, query, key)),
+    adviseIndex: (query, orderBy) => session.ask((client) => adviseIndex(client, query, orderBy)),
+    estimateRows: (request) => session.ask((client) => estimateRows(client, request)),
+    canSeek: (request, batchSize) => session.ask((client) => canSeek(client, request, batchSize)),
+    databaseId: () => session.ask(databaseId),
+    preview: (request, signal) => previewQuery(config, request, signal),
+    close: () => session.close(),
+  };
+}
+
+async function repeatsKey(client: Client, query: string, key: readonly string[]): Promise<boolean> {
+  const names = key.map((name) => `q.${quoteIdentifier(name)}`).join(", ");
+  const { rows } = await extended(
+    client,
+    `SELECT EXISTS (SELECT 1 FROM ${asSubquery(query)} GROUP BY ${names} HAVING count(*) > 1)`,
+  );
+  return rows[0]?.[0] === "t";
+}

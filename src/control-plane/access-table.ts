@@ -1,0 +1,69 @@
+import type { Role } from "../domain/access.ts";
+
+/** The role that each operation of the API needs. An operation that is not listed does not exist for anybody. */
+export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
+  // Pipelines
+  listPipelines: "viewer",
+  getPipeline: "viewer",
+  createPipeline: "editor",
+  updatePipeline: "editor",
+  updatePipelineConfig: "editor",
+  deletePipeline: "editor",
+  runPipeline: "operator",
+  pausePipeline: "operator",
+  reloadPipelineConfig: "operator",
+  getPipelineStatus: "viewer",
+  getPipelineState: "viewer",
+  resetPipelineState: "admin",
+  keepPipelineState: "admin",
+  setPipelineState: "admin",
+
+  // Versions
+  listVersions: "viewer",
+  getVersion: "viewer",
+  diffVersions: "viewer",
+  restoreVersion: "editor",
+
+  // Tasks
+  listTasks: "viewer",
+  getPipelineTasks: "viewer",
+  replacePipelineTasks: "editor",
+
+  // Trying out
+  validatePipeline: "operator",
+  validateConfiguration: "editor",
+  previewPipeline: "editor",
+  previewQuery: "editor",
+
+  // Runs
+  listAllRuns: "viewer",
+  listRuns: "viewer",
+  getRun: "viewer",
+
+  // Events
+  watchEvents: "viewer",
+
+  // Runners
+  listRunners: "viewer",
+
+  // Access
+  createKey: "admin",
+  listKeys: "admin",
+  revokeKey: "admin",
+  listAudit: "admin",
+
+  // Rejected rows
+  listRejects: "operator",
+  retryRejects: "operator",
+  discardRejects: "operator",
+
+  // Reconcile
+  requestReconcile: "operator",
+  listReconciles: "viewer",
+  getReconcile: "viewer",
+
+  // Health
+  getHealth: "anyone",
+  getLiveness: "anyone",
+  getReadiness: "anyone",
+};

@@ -1,0 +1,97 @@
+import { createRemoteJWKSet, customFetch, errors, type FetchImplementation, type JWTPayload, jwtVerify } from "jose";
+import { highestRole, isRole, type Role } from "../../domain/access.ts";
+import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { JwtSettings } from "../../settings/api-settings.ts";
+import type { Caller } from "../actor.ts";
+import { badLogin } from "./bad-login.ts";
+
+/** Signatures with a key pair only: with HS256 the public key of the login service could be taken for a secret. */
+const ALGORITHMS = ["RS256", "ES256", "EdDSA"];
+const LEEWAY_SECONDS = 60;
+const KEYS_KEPT_MS = 10 * 60_000;
+/** Tokens may name any key id they like; the keys are not fetched anew more often than this. */
+const REFETCH_MS = 30_000;
+const RETRY_MS = 5000;
+const FETCH_TIMEOUT_MS = 5000;
+const LONGEST_NAME = 200;
+
+export type JwtLogin = (token: string) => Promise<Caller>;
+
+/** The keys come from the configured address alone; what a token says about keys elsewhere (jku, x5u) is ignored. */
+export function createJwtLogin(settings: JwtSettings): JwtLogin {
+  const keys = createRemoteJWKSet(new URL(settings.jwksUrl), {
+    cacheMaxAge: KEYS_KEPT_MS,
+    cooldownDuration: REFETCH_MS,
+    timeoutDuration: FETCH_TIMEOUT_MS,
+    [customFetch]: withPauseAfterFailure(),
+  });
+  return async (token) => {
+    const { issuer, audience } = settings;
+    const options = { issuer, audience, algorithms: ALGORITHMS, clockTolerance: LEEWAY_SECONDS };
+    try {
+      const { payload } = await jwtVerify(token, keys, { ...options, requiredClaims: ["exp", "sub"] });
+      return { name: `jwt:${readable(payload.sub ?? "")}`, role: roleOf(payload, settings), keyId: null };
+    } catch (error) {
+      throw loginError(error);
+    }
+  };
+}
+
+/** The library waits between fetches that succeed, but not after one that failed. */
+function withPauseAfterFailure(): FetchImplementation {
+  let failedAt = Number.NEGATIVE_INFINITY;
+  return async (url, options) => {
+    if (performance.now() - failedAt < RETRY_MS) throw new TypeError("The keys could not be fetched a moment ago.");
+    try {
+      const response = await fetch(url, options);
+      if (response.status !== 200) failedAt = performance.now();
+      return response;
+    } catch (error) {
+      failedAt = performance.now();
+      throw error;
+    }
+  };
+}
+
+/** What is wrong with a token is the caller's affair; that the keys cannot be had is not, and the token may be good. */
+function loginError(error: unknown): VitrinaError {
+  if (error instanceof errors.JWTExpired) return badLogin("The token has expired.", error);
+  if (error instanceof errors.JWTClaimValidationFailed) {
+    return badLogin(`The token's claim "${error.claim}" is not valid here.`, error);
+  }
+  if (TOKEN_FAULTS.some((fault) => error instanceof fault)) return badLogin("The token is not valid.", error);
+  return new VitrinaError("LOGIN_UNAVAILABLE", "The keys of the login service cannot be fetched at the moment.", {
+    cause: error,
+  });
+}
+
+const TOKEN_FAULTS = [
+  errors.JWTInvalid,
+  errors.JWSInvalid,
+  errors.JWSSignatureVerificationFailed,
+  errors.JOSEAlgNotAllowed,
+  errors.JOSENotSupported,
+  errors.JWKSNoMatchingKey,
+  errors.JWKSMultipleMatchingKeys,
+];
+
+function roleOf(payload: JWTPayload, { roleClaim, roleMap }: JwtSettings): Role | undefined {
+  const values = [claimAt(payload, roleClaim)].flat().filter((value) => typeof value === "string");
+  const roles = roleMap === undefined ? values.filter(isRole) : values.map((value) => roleMap.get(value));
+  return highestRole(roles.filter((role) => role !== undefined));
+}
+
+function claimAt(payload: JWTPayload, claim: string): unknown {
+  if (Object.hasOwn(payload, claim)) return payload[claim];
+  let at: unknown = payload;
+  for (const step of claim.split(".")) {
+    if (typeof at !== "object" || at === null || !Object.hasOwn(at, step)) return undefined;
+    at = (at as Record<string, unknown>)[step];
+  }
+  return at;
+}
+
+/** Names of people end in the log and in the audit log. */
+function readable(subject: string): string {
+  return subject.replace(/\p{C}/gu, "?").slice(0, LONGEST_NAME);
+}

@@ -1,0 +1,102 @@
+import type { PipelineId } from "../../domain/pipeline.ts";
+import type { MetaStore } from "../../meta-store/meta-store.ts";
+
+/** Somebody who waits for changes. */
+export interface Listening {
+  /** Resolves at the next change since the last call, at once if there was one, or when the time is over. */
+  next(atMostMs: number): Promise<void>;
+  /** As if there had been a change. */
+  wake(): void;
+  /** Also wakes. */
+  stop(): void;
+}
+
+interface Listener {
+  /** Null: every pipeline. */
+  readonly pipelineId: PipelineId | null;
+  hear(): void;
+}
+
+/**
+ * One connection to the meta-store that listens on behalf of all requests. It is opened for the first of them; a
+ * request that waits holds no connection itself.
+ */
+export class ChangeListener {
+  readonly #store: Pick<MetaStore, "onChange">;
+  readonly #listeners = new Set<Listener>();
+  #subscription: Promise<{ close(): Promise<void> }> | undefined;
+  #closed = false;
+
+  constructor(store: Pick<MetaStore, "onChange">) {
+    this.#store = store;
+  }
+
+  /** True once the server stops: nobody should wait any longer. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** What changes after this has resolved is not missed. */
+  async listen(pipelineId: PipelineId | null): Promise<Listening> {
+    let missed = false;
+    let wake: (() => void) | undefined;
+    const listener: Listener = {
+      pipelineId,
+      hear() {
+        missed = true;
+        wake?.();
+      },
+    };
+    this.#listeners.add(listener);
+    try {
+      await this.#subscribe();
+    } catch (error) {
+      this.#listeners.delete(listener);
+      throw error;
+    }
+    return {
+      next: async (atMostMs) => {
+        if (!missed && !this.#closed) {
+          await new Promise<void>((resolve) => {
+            const timer = setTimeout(resolve, atMostMs);
+            wake = () => {
+              clearTimeout(timer);
+              resolve();
+            };
+          });
+          wake = undefined;
+        }
+        missed = false;
+      },
+      wake: listener.hear,
+      stop: () => {
+        this.#listeners.delete(listener);
+        listener.hear();
+      },
+    };
+  }
+
+  /** Wakes everybody, so that they answer with what they know. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#tell(null);
+    const subscription = await this.#subscription?.catch(() => undefined);
+    await subscription?.close();
+  }
+
+  async #subscribe(): Promise<void> {
+    this.#subscription ??= this.#store.onChange((id) => this.#tell(id));
+    try {
+      await this.#subscription;
+    } catch (error) {
+      this.#subscription = undefined;
+      throw error;
+    }
+  }
+
+  #tell(changed: PipelineId | null): void {
+    for (const { pipelineId, hear } of this.#listeners) {
+      if (changed === null || pipelineId === null || pipelineId === changed) hear();
+    }
+  }
+}

@@ -1,0 +1,128 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { MetaStore } from "../../meta-store/meta-store.ts";
+import type { Log } from "../../observability/log.ts";
+import type { ChangeListener, Listening } from "./change-listener.ts";
+import { type Event, type EventStream, eventsOf } from "./event-stream.ts";
+
+const MOST_STREAMS = 100;
+/** Batches notify nobody, so the progress of runs is looked for while there are any. */
+const PROGRESS_EVERY_MS = 1000;
+/** Changes come in groups: one look for all of them. */
+const GATHER_MS = 100;
+const SIGN_OF_LIFE_MS = 15_000;
+/** A stream was allowed when it was opened; at the latest so much later that is asked again, when it comes back. */
+const LONGEST_STREAM_MS = 60 * 60 * 1000;
+
+/**
+ * Tells all streams what changed. One look at the meta-store serves them all; while nobody listens there is none. What
+ * is sent is the latest state of each thing, not every step on the way.
+ */
+export class EventFeed {
+  readonly #store: Pick<MetaStore, "changesSince">;
+  readonly #listener: ChangeListener;
+  readonly #log: Log;
+  readonly #streams = new Set<EventStream>();
+  /** What was told last of each thing, so that nothing is told twice in a row. */
+  #told = new Map<string, string>();
+  #point: string | null = null;
+  #runsUnderWay = false;
+  /** A stream that catches up must not overtake the others, so whoever looks takes turns. */
+  #turn: Promise<unknown> = Promise.resolve();
+  #serving = false;
+  #listening: Listening | undefined;
+
+  constructor(store: Pick<MetaStore, "changesSince">, listener: ChangeListener, log: Log) {
+    this.#store = store;
+    this.#listener = listener;
+    this.#log = log;
+  }
+
+  /** Begins with everything that changed since `lastEventId`; without one, with the runs under way. */
+  async open(stream: EventStream, lastEventId: string | undefined): Promise<void> {
+    if (this.#streams.size >= MOST_STREAMS || this.#listener.closed) {
+      throw new VitrinaError("TOO_MANY_STREAMS", `${this.#streams.size} event streams are open; no more are served.`);
+    }
+    this.#streams.add(stream);
+    const expiry = setTimeout(() => stream.end(), LONGEST_STREAM_MS).unref();
+    stream.output.once("close", () => {
+      clearTimeout(expiry);
+      this.#streams.delete(stream);
+      if (this.#streams.size === 0) this.#listening?.wake();
+    });
+    try {
+      await this.#takeTurn(() => this.#catchUp(stream, lastEventId));
+    } catch (error) {
+      stream.output.destroy();
+      throw error;
+    }
+    if (!this.#serving) void this.#serve();
+  }
+
+  close(): void {
+    for (const stream of this.#streams) stream.end();
+  }
+
+  async #catchUp(stream: EventStream, lastEventId: string | undefined): Promise<void> {
+    const isPoint = lastEventId === undefined || /^\d{1,18}$/.test(lastEventId);
+    const changes = await this.#store.changesSince(isPoint ? (lastEventId ?? null) : null);
+    const first: Event = { name: isPoint && changes.complete ? "ready" : "reset", data: {} };
+    stream.send(changes.point, [first, ...eventsOf(changes)]);
+    if (this.#serving) return;
+    this.#point = changes.point;
+    this.#told.clear();
+  }
+
+  /** Until the last stream is gone. */
+  async #serve(): Promise<void> {
+    this.#serving = true;
+    const signs = setInterval(() => {
+      for (const stream of this.#streams) stream.giveSignOfLife();
+    }, SIGN_OF_LIFE_MS);
+    try {
+      this.#listening = await this.#listener.listen(null);
+      while (this.#streams.size > 0 && !this.#listener.closed) {
+        await this.#takeTurn(() => this.#look());
+        await this.#listening.next(this.#runsUnderWay ? PROGRESS_EVERY_MS : SIGN_OF_LIFE_MS);
+        await delay(GATHER_MS);
+      }
+    } catch (error) {
+      // The readers come back by themselves, from the last event they got.
+      this.#log.warn({ err: error }, "event streams cut");
+      for (const { output } of this.#streams) output.destroy();
+    } finally {
+      clearInterval(signs);
+      this.#listening?.stop();
+      this.#serving = false;
+    }
+    // Somebody may have come while the last one left.
+    if (this.#streams.size > 0 && !this.#listener.closed) void this.#serve();
+  }
+
+  async #look(): Promise<void> {
+    const changes = await this.#store.changesSince(this.#point);
+    const events = changes.complete ? eventsOf(changes) : [{ name: "reset", data: {} } as const];
+    const known = this.#told;
+    // What is not among the changes any more lies before the point: if it comes again, it has changed.
+    this.#told = new Map(events.map((event) => [keyOf(event), meaningOf(event)]));
+    const news = events.filter((event) => known.get(keyOf(event)) !== meaningOf(event));
+    for (const stream of this.#streams) stream.send(changes.point, news);
+    this.#point = changes.point;
+    this.#runsUnderWay = changes.runs.some(({ status }) => status === "RUNNING");
+  }
+
+  #takeTurn(work: () => Promise<void>): Promise<void> {
+    const turn = this.#turn.then(work);
+    this.#turn = turn.catch(() => undefined);
+    return turn;
+  }
+}
+
+function keyOf({ name, data }: Event): string {
+  return `${name} ${"id" in data ? data.id : ""}`;
+}
+
+/** The speed of a run changes with every look, and is no news by itself. */
+function meaningOf({ data }: Event): string {
+  return JSON.stringify({ ...data, rows_per_second: undefined });
+}

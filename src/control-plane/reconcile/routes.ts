@@ -1,0 +1,56 @@
+import { z } from "zod";
+import { reconcileSchema } from "../../domain/reconcile.ts";
+import { actorOf } from "../actor.ts";
+import { answer } from "../openapi.ts";
+import { pageOf, pageQuery } from "../paging.ts";
+import { idParams } from "../pipelines/id-params.ts";
+import { problems } from "../problem.ts";
+import type { Api, ApiParts } from "../server.ts";
+
+const tags = ["reconcile"];
+
+const operations = {
+  requestReconcile: {
+    tags,
+    operationId: "requestReconcile",
+    summary: "Compare source and target",
+    description:
+      "A runner compares them; the header Location of the answer is where the result will be. Both sides are only read, and the pipeline may run meanwhile. Asking again while one waits or runs gives that one.",
+    params: idParams,
+    response: { 202: answer("The reconcile that waits or runs.", reconcileSchema), ...problems(404) },
+  },
+  listReconciles: {
+    tags,
+    operationId: "listReconciles",
+    summary: "List the reconciles of a pipeline, newest first",
+    params: idParams,
+    querystring: pageQuery,
+    response: { 200: answer("A page of reconciles.", pageOf(reconcileSchema)), ...problems(404, 422) },
+  },
+  getReconcile: {
+    tags,
+    operationId: "getReconcile",
+    summary: "Read a reconcile and its report",
+    params: idParams.extend({ reconcile_id: z.string().min(1).describe("The id of the reconcile.") }),
+    response: { 200: answer("The reconcile.", reconcileSchema), ...problems(404) },
+  },
+};
+
+export function reconcileRoutes(api: Api, { store }: ApiParts): void {
+  api.post("/pipelines/:id/reconcile", { schema: operations.requestReconcile }, async (request, reply) => {
+    const { id } = await store.getPipeline(request.params.id);
+    const reconcile = await store.requestReconcile(id, actorOf(request).name);
+    const location = `/api/v1/pipelines/${id}/reconciles/${reconcile.id}`;
+    return reply.code(202).header("location", location).send(reconcile);
+  });
+
+  api.get("/pipelines/:id/reconciles", { schema: operations.listReconciles }, async ({ params, query }) => {
+    const { id } = await store.getPipeline(params.id);
+    return store.listReconciles(id, query);
+  });
+
+  api.get("/pipelines/:id/reconciles/:reconcile_id", { schema: operations.getReconcile }, async ({ params }) => {
+    const { id } = await store.getPipeline(params.id);
+    return store.getReconcile(id, params.reconcile_id);
+  });
+}

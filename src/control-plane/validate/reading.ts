@@ -1,0 +1,182 @@
+import type { IndexAdvice, InspectedTarget, ReadRequest, SourceInspector } from "../../connectors/inspector.ts";
+import { configFingerprint, type ScanPosition } from "../../domain/checkpoint.ts";
+import { VitrinaError } from "../../domain/error-catalogue.ts";
+import {
+  type ChosenDataPath,
+  chooseDataPath,
+  readOrder,
+  requireStateOf,
+  startPosition,
+} from "../../domain/reading-plan.ts";
+import type { Validation } from "./operations.ts";
+import type { CheckedQuery, Validator } from "./validate.ts";
+
+export interface CheckedReading {
+  readonly reading: Validation["reading"];
+  readonly estimatedRows: number | null;
+}
+
+/** How a run would read, and what stands in its way. */
+export async function checkReading(
+  validator: Validator,
+  source: SourceInspector,
+  query: CheckedQuery,
+  target: InspectedTarget | undefined,
+): Promise<CheckedReading> {
+  const { config, plan } = validator;
+  const key = target?.key ?? config.target_key;
+  await checkKey(validator, source, query, key);
+  const isCursorUsable = await checkCursor(validator, source, query);
+  const order = readOrder(config, query.columns, key);
+  const isOpen = target === undefined && plan.target?.kind === "postgres";
+  if (!isCursorUsable || isOpen || order.orderBy.some((name) => !hasColumn(query, name))) {
+    return { reading: null, estimatedRows: null };
+  }
+  const after = await checkState(validator, source, query, target?.isResumable ?? false);
+  const request: ReadRequest = { query: query.text, columns: query.columns, ...order, after };
+  const place = { pointer: plan.reader?.pointer ?? "" };
+  const estimated = await validator.findings.attempt({ ...place, question: "how many rows there are to read" }, () =>
+    source.estimateRows(request),
+  );
+  const estimatedRows = estimated ?? null;
+  // Without a key in the query only code tasks can make one; otherwise that problem comes first.
+  if (order.orderBy.length === 0 && plan.transforms.length === 0) return { reading: null, estimatedRows };
+  const canSeek = once(() => source.canSeek(request, config.batch_size));
+  const chosen = await validator.findings.attempt({ ...place, question: "how the rows will be read" }, () =>
+    dataPathOf(validator, source, request, canSeek),
+  );
+  const advice = chosen === undefined ? null : await checkIndex(validator, source, request, canSeek);
+  return {
+    reading: {
+      strategy: chosen === undefined ? null : chosen.dataPath === "push-down" ? "keyset" : "single_scan",
+      explanation: chosen?.reason ?? "It could not be found out in time.",
+      data_path: chosen?.dataPath ?? null,
+      order_by: [...order.orderBy],
+      index_advice: advice,
+    },
+    estimatedRows,
+  };
+}
+
+function hasColumn({ columns }: CheckedQuery, name: string): boolean {
+  return columns.some((column) => column.name === name);
+}
+
+/** Two rows with one key: a full load keeps either of them by chance, an incremental one keeps the later. */
+async function checkKey(
+  { config, plan, findings }: Validator,
+  source: SourceInspector,
+  query: CheckedQuery,
+  key: readonly string[],
+): Promise<void> {
+  if (key.length === 0 || key.some((name) => !hasColumn(query, name))) return;
+  const check = { pointer: "/target_key", question: "whether the key is unique in the source" };
+  const isRepeated = await findings.attempt(check, () => source.repeatsKey(query.text, key));
+  if (isRepeated !== true) return;
+  const isRefused = config.mode === "full" && plan.transforms.length === 0;
+  const names = key.map((name) => `"${name}"`).join(", ");
+  const problem = new VitrinaError(
+    "KEY_NOT_UNIQUE_IN_SOURCE",
+    `The query returns several rows with the same ${names}.`,
+  );
+  findings.add(problem, check.pointer, isRefused ? "error" : "warning");
+}
+
+/** True when rows can be read in the order of the cursor, or when there is none. */
+async function checkCursor(
+  { config, findings }: Validator,
+  source: SourceInspector,
+  { text, columns }: CheckedQuery,
+): Promise<boolean> {
+  const { mode, incremental_key: key, incremental_id_key: idKey, null_cursor: nulls } = config;
+  if (mode !== "incremental") return true;
+  if (key === null) return false;
+  const pointer = "/incremental_key";
+  const ofColumns = source.cursorColumnProblems(columns, { key, idKey, nulls });
+  for (const problem of ofColumns) findings.add(problem, pointer);
+  if (ofColumns.length > 0) return false;
+  const check = { pointer, question: "whether rows lack an incremental key" };
+  const ofRows = await findings.attempt(check, () => source.cursorRowProblems(text, { key, idKey, nulls }));
+  for (const problem of ofRows ?? []) findings.add(problem, pointer);
+  return true;
+}
+
+/** Where the next run starts. The state of another query must be reset or kept before, which a trial only announces. */
+async function checkState(
+  { config, stored, isTrial, findings }: Validator,
+  source: SourceInspector,
+  { columns }: CheckedQuery,
+  isResumable: boolean,
+): Promise<ScanPosition | null> {
+  if (stored === undefined) return null;
+  const { state } = stored;
+  const fingerprint = configFingerprint(config);
+  try {
+    requireStateOf(config, state, fingerprint);
+  } catch (error) {
+    if (!(error instanceof VitrinaError)) throw error;
+    findings.add(error, "", isTrial ? "warning" : "error");
+    return null;
+  }
+  const { mode, incremental_key: key, incremental_id_key: idKey, null_cursor: nulls } = config;
+  const start = await findings.attempt({ pointer: "", question: "whether the position fits" }, async () => {
+    const rules = { key: key ?? "", idKey, nulls, start: state.watermark };
+    if (mode === "incremental") await source.requireFittingStart(columns, rules);
+    return { position: startPosition(config, state, fingerprint, isResumable) };
+  });
+  return start?.position ?? null;
+}
+
+async function dataPathOf(
+  { parts: { inspector }, plan: { target, transforms } }: Validator,
+  source: SourceInspector,
+  { inclusive }: ReadRequest,
+  canSeek: () => Promise<boolean>,
+): Promise<ChosenDataPath | undefined> {
+  if (target === undefined) return undefined;
+  const sink = inspector.target(target.kind);
+  return chooseDataPath({
+    hasTransforms: transforms.length > 0,
+    targetKind: target.kind,
+    canPull: sink?.canPull ?? false,
+    inclusive,
+    async isSameDatabase() {
+      const [from, to] = await Promise.all([source.databaseId(), sink?.databaseId()]);
+      return from !== null && from === to;
+    },
+    canSeek,
+  });
+}
+
+/** Advice for people; for a cursor, which is followed in every run, also a warning. */
+async function checkIndex(
+  { config, findings, plan }: Validator,
+  source: SourceInspector,
+  { query, orderBy }: ReadRequest,
+  canSeek: () => Promise<boolean>,
+): Promise<string | null> {
+  const check = { pointer: plan.reader?.pointer ?? "", question: "whether an index would help" };
+  const advice = await findings.attempt(check, async (): Promise<IndexAdvice> => {
+    if (orderBy.length === 0) return { kind: "indexed" };
+    const found = await source.adviseIndex(query, orderBy);
+    return found.kind === "unknown" && (await canSeek()) ? { kind: "indexed" } : found;
+  });
+  if (advice === undefined || advice.kind === "indexed") return null;
+  const text = advice.kind === "missing" ? advice.statement : advice.reason;
+  if (config.mode === "incremental") {
+    const names = orderBy.map((name) => `"${name}"`).join(", ");
+    const problem = new VitrinaError("CURSOR_UNINDEXED", `No index of the source leads to a position in ${names}.`, {
+      hint: advice.kind === "missing" ? `Let its owner run: ${text}.` : `${text} Every run reads the whole query.`,
+    });
+    findings.add(problem, "/incremental_key", "warning");
+  }
+  return text;
+}
+
+function once<T>(work: () => Promise<T>): () => Promise<T> {
+  let answer: Promise<T> | undefined;
+  return () => {
+    answer ??= work();
+    return answer;
+  };
+}

@@ -1,0 +1,25 @@
+import type { Pipeline } from "../../domain/pipeline.ts";
+import { requireRole } from "../auth/require-role.ts";
+import type { Limited } from "../concurrency-limit.ts";
+import type { Api, ApiParts } from "../server.ts";
+import { operations } from "./operations.ts";
+import { validate } from "./validate.ts";
+
+export function validateRoutes(api: Api, parts: ApiParts, limited: Limited): void {
+  const { store } = parts;
+  const asItIsNow = { keepAnswer: false };
+  api.post("/pipelines/:id/validate", { schema: operations.validatePipeline, config: asItIsNow }, async (request) => {
+    const { params, body: trial } = request;
+    // What a query of one's own would find tells about the data, so trying one out is the right of those who may save it.
+    if (trial != null && Object.keys(trial).length > 0) requireRole(request, "editor");
+    const pipeline = await store.getPipeline(params.id);
+    const state = await store.getState(pipeline.id);
+    const config = { ...pipeline, ...trial } as Pipeline;
+    return limited(() => validate(parts, { config, stored: { id: pipeline.id, state }, isTrial: trial != null }));
+  });
+
+  const schema = operations.validateConfiguration;
+  api.post("/validate", { schema, config: asItIsNow }, ({ body: config }) =>
+    limited(() => validate(parts, { config, stored: undefined, isTrial: false })),
+  );
+}

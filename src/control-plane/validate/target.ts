@@ -1,0 +1,71 @@
+import { randomUUID } from "node:crypto";
+import type { InspectedTarget } from "../../connectors/inspector.ts";
+import type { Column } from "../../domain/row.ts";
+import { formatTarget } from "../../domain/target.ts";
+import type { Validation } from "./operations.ts";
+import type { Validator } from "./validate.ts";
+
+/** `columns` are those of the query; what code tasks make of them only a runner knows. */
+export async function checkTarget(
+  { config, stored, parts, plan, findings }: Validator,
+  columns: readonly Column[] | undefined,
+): Promise<InspectedTarget | undefined> {
+  const { target, targetPointer, transforms } = plan;
+  const inspector = target === undefined ? undefined : parts.inspector.target(target.kind);
+  if (target === undefined || inspector === undefined) return undefined;
+  const check = { pointer: targetPointer, question: "whether the target fits", isEssential: true };
+  const hasTransforms = transforms.length > 0;
+  const inspected = await findings.attempt(check, () =>
+    inspector.inspect({
+      target,
+      columns: hasTransforms ? undefined : columns,
+      key: config.target_key,
+      createTarget: config.create_target,
+      addColumns: config.add_columns,
+      load:
+        config.mode === "full"
+          ? { kind: "replace", loadId: stored?.id ?? randomUUID(), inKeyOrder: !hasTransforms }
+          : { kind: "upsert" },
+    }),
+  );
+  const pointerOf = (code: string): string => (code.startsWith("KEY_") ? "/target_key" : targetPointer);
+  for (const problem of inspected?.problems ?? []) findings.add(problem, pointerOf(problem.code));
+  for (const problem of inspected?.warnings ?? []) findings.add(problem, pointerOf(problem.code), "warning");
+  return inspected;
+}
+
+export function describeTarget(
+  { config, parts, plan: { target, transforms } }: Validator,
+  columns: readonly Column[] | undefined,
+  inspected: InspectedTarget | undefined,
+): Validation["target"] {
+  if (target === undefined) return null;
+  const table = formatTarget(target);
+  if (inspected === undefined) {
+    const isInspectable = parts.inspector.target(target.kind) !== undefined;
+    return {
+      table,
+      exists: null,
+      key: config.target_key.length > 0 ? config.target_key : null,
+      will_create: null,
+      missing_columns: null,
+      extra_columns: null,
+      note: isInspectable ? "It could not be looked at." : "Only a runner talks to a target of this kind.",
+    };
+  }
+  const { exists, key, missing, extra, problems } = inspected;
+  const isCompared = columns !== undefined && transforms.length === 0;
+  const unknownColumns =
+    transforms.length > 0
+      ? "The columns that code tasks return are known when they run."
+      : "The columns of the query are not known.";
+  return {
+    table,
+    exists,
+    key: [...key],
+    will_create: !exists && config.create_target && problems.length === 0,
+    missing_columns: isCompared ? [...missing] : null,
+    extra_columns: isCompared ? [...extra] : null,
+    note: isCompared ? null : unknownColumns,
+  };
+}

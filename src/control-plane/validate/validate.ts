@@ -1,0 +1,108 @@
+import type { SourceInspector } from "../../connectors/inspector.ts";
+import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { PipelineConfig, PipelineId } from "../../domain/pipeline.ts";
+import type { Column } from "../../domain/row.ts";
+import type { RegisteredTask } from "../../domain/runner.ts";
+import { type InspectedTaskPlan, inspectTaskPlan } from "../../domain/task-plan.ts";
+import type { PipelineState } from "../../meta-store/meta-store.ts";
+import { auditQuery, checkQuery } from "../../sql-guard/guard.ts";
+import { configurationProblems } from "../pipelines/check-configuration.ts";
+import type { ApiParts } from "../server.ts";
+import { Findings } from "./findings.ts";
+import type { Validation } from "./operations.ts";
+import { type CheckedReading, checkReading } from "./reading.ts";
+import { checkTarget, describeTarget } from "./target.ts";
+import { taskProblems } from "./task-problems.ts";
+
+export type ValidateParts = Pick<ApiParts, "store" | "inspector" | "targets" | "guard">;
+
+export interface ValidateQuestion {
+  readonly config: PipelineConfig;
+  readonly stored: { readonly id: PipelineId; readonly state: PipelineState } | undefined;
+  /** True when the configuration is not the stored one. */
+  readonly isTrial: boolean;
+}
+
+/** What the checks share. */
+export interface Validator extends ValidateQuestion {
+  readonly parts: ValidateParts;
+  readonly plan: InspectedTaskPlan;
+  readonly findings: Findings;
+}
+
+/**
+ * Says everything that can be said about a configuration without running it. What depends on a step that failed is left
+ * out; everything else is still checked.
+ */
+export async function validate(parts: ValidateParts, question: ValidateQuestion): Promise<Validation> {
+  const { config } = question;
+  const findings = new Findings();
+  const plan = inspectTaskPlan(config, parts.targets);
+  const validator: Validator = { ...question, parts, plan, findings };
+  for (const problem of configurationProblems(config, parts.targets)) findings.addProblem(problem);
+  for (const problem of taskProblems(plan, await registeredTasks(parts))) findings.addProblem(problem);
+
+  const source = openSource(validator);
+  try {
+    const query = source === undefined ? undefined : await checkSourceQuery(validator, source);
+    const target = await checkTarget(validator, query?.columns);
+    const reading: CheckedReading =
+      source === undefined || query === undefined || !query.isUsable
+        ? { reading: null, estimatedRows: null }
+        : await checkReading(validator, source, query, target);
+    for (const mismatch of target?.unassignable ?? []) {
+      const isRefused = reading.reading?.data_path === "push-down";
+      findings.add(mismatch, plan.targetPointer, isRefused ? "error" : "warning");
+    }
+    return {
+      valid: !findings.hasErrors,
+      problems: findings.all,
+      columns: query === undefined ? null : [...query.columns],
+      target: describeTarget(validator, query?.columns, target),
+      reading: reading.reading,
+      writing: target?.strategy === undefined ? null : { strategy: target.strategy },
+      estimated_rows: reading.estimatedRows,
+    };
+  } finally {
+    await source?.close();
+  }
+}
+
+async function registeredTasks({ store }: ValidateParts): Promise<readonly RegisteredTask[] | undefined> {
+  const [runners, tasks] = await Promise.all([store.listRunners(), store.listTasks()]);
+  return runners.some(({ alive }) => alive) ? tasks : undefined;
+}
+
+function openSource({ config, parts, findings }: Validator): SourceInspector | undefined {
+  const source = parts.inspector.source(config.source_connection);
+  if (source === undefined) {
+    const message = `There is no source connection "${config.source_connection}".`;
+    findings.add(new VitrinaError("SOURCE_CONNECTION_UNKNOWN", message), "/source_connection");
+  }
+  return source;
+}
+
+export interface CheckedQuery {
+  readonly text: string;
+  readonly columns: readonly Column[];
+  /** False when its columns cannot be told apart. */
+  readonly isUsable: boolean;
+}
+
+/** The guard goes first: what it refuses is not even planned. */
+async function checkSourceQuery(
+  { parts: { guard }, plan, findings }: Validator,
+  source: SourceInspector,
+): Promise<CheckedQuery | undefined> {
+  if (plan.reader === undefined) return undefined;
+  const { query: text, pointer } = plan.reader;
+  const check = { pointer, question: "what the query does", isEssential: true };
+  const described = await findings.attempt(check, async () => {
+    await checkQuery(text, guard);
+    await source.audit((session) => auditQuery(session, text, guard));
+    return source.describe(text);
+  });
+  if (described === undefined) return undefined;
+  for (const problem of described.problems) findings.add(problem, pointer);
+  return { text, columns: described.columns, isUsable: described.problems.length === 0 };
+}

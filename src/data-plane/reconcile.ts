@@ -1,0 +1,226 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { batchOfRows, type RowBatch } from "../connectors/row-batch.ts";
+import type { Comparison, ComparisonResult } from "../connectors/sink.ts";
+import type { ReadRequest, Source } from "../connectors/source.ts";
+import { configFingerprint, type ScanPosition } from "../domain/checkpoint.ts";
+import { VitrinaError } from "../domain/error-catalogue.ts";
+import type { Pipeline } from "../domain/pipeline.ts";
+import { readOrder } from "../domain/reading-plan.ts";
+import {
+  type Circumstances,
+  explain,
+  hasDifferences,
+  isExplainedByRun,
+  judge,
+  LISTED_KEYS,
+} from "../domain/reconcile.ts";
+import { parseTaskPlan } from "../domain/task-plan.ts";
+import type { MetaStore, PipelineState, ReconcileOutcome } from "../meta-store/meta-store.ts";
+import { faultPoint } from "../observability/fault-points.ts";
+import { openChain } from "../tasks/open-chain.ts";
+import type { Transform } from "../tasks/task.ts";
+import type { ExecutorParts } from "./executor.ts";
+import { closeAll } from "./load.ts";
+import { openSource } from "./open-source.ts";
+
+export interface ReconcileParts extends Pick<ExecutorParts, "connectors" | "tasks" | "targets" | "guard"> {
+  readonly store: Pick<MetaStore, "getState" | "listRuns">;
+}
+
+export interface ReconcileControl {
+  /** Aborts when nobody waits for the result any more: everything that is open is closed. */
+  readonly signal: AbortSignal;
+  /** Told after each batch. */
+  onProgress(rowsCompared: number): void;
+}
+
+/** When a full load comes in between, both sides are read once more, after it has ended. */
+const MOST_PASSES = 2;
+const MOST_WAIT_MS = 60_000;
+const LOOK_EVERY_MS = 500;
+
+/** Reads the source as a run would, and compares it with the target. Changes neither. */
+export async function reconcile(
+  parts: ReconcileParts,
+  pipeline: Pipeline,
+  control: ReconcileControl,
+): Promise<ReconcileOutcome & { status: "MATCH" | "DIFFERENT" | "INCONCLUSIVE" }> {
+  for (let passes = 1; ; passes += 1) {
+    const { found, rowsRead, columns, circumstances } = await comparePass(parts, pipeline, control);
+    const tryAgain = hasDifferences(found) && isExplainedByRun(circumstances) && passes < MOST_PASSES;
+    if (tryAgain) {
+      await untilRunEnds(parts, pipeline, control.signal);
+      continue;
+    }
+    const { source, ...rest } = found;
+    return {
+      status: judge(found, circumstances),
+      report: {
+        source: { rows_read: rowsRead, ...source },
+        ...rest,
+        compared_columns: [...columns],
+        passes,
+        notes: explain(found, circumstances),
+      },
+    };
+  }
+}
+
+interface Pass {
+  readonly found: ComparisonResult;
+  readonly rowsRead: number;
+  readonly columns: readonly string[];
+  readonly circumstances: Circumstances;
+}
+
+async function comparePass(parts: ReconcileParts, pipeline: Pipeline, control: ReconcileControl): Promise<Pass> {
+  const before = await latestRun(parts, pipeline);
+  // In this order: checkpoint, target, source. Decision 0017 says why.
+  const state = await parts.store.getState(pipeline.id);
+  const pass = await compareAll(parts, pipeline, state, control, false).catch((error: unknown) => {
+    if (!(error instanceof VitrinaError) || error.retry !== "row" || control.signal.aborted) throw error;
+    return compareAll(parts, pipeline, state, control, true);
+  });
+  const after = await latestRun(parts, pipeline);
+  return {
+    ...pass,
+    circumstances: {
+      mode: pipeline.mode,
+      runWasActive: before?.status === "RUNNING" || before?.id !== after?.id,
+      watermarkIsForeign: isForeign(pipeline, state),
+    },
+  };
+}
+
+async function compareAll(
+  parts: ReconcileParts,
+  pipeline: Pipeline,
+  state: PipelineState,
+  { signal, onProgress }: ReconcileControl,
+  setRefusedAside: boolean,
+): Promise<Omit<Pass, "circumstances">> {
+  const opened: { close(): Promise<void> }[] = [];
+  const closeNow = (): void => void closeAll(opened);
+  signal.addEventListener("abort", closeNow);
+  try {
+    signal.throwIfAborted();
+    const plan = parseTaskPlan(pipeline, parts.targets);
+    const { source, columns } = await openSource(parts, pipeline, plan);
+    opened.push(source);
+    const transform = await openChain(parts.tasks, plan.transforms, columns);
+    opened.push(transform);
+    const sink = parts.connectors.sink(plan.target.kind);
+    if (sink === undefined) {
+      throw new VitrinaError("NOT_SUPPORTED", `Targets of kind ${plan.target.kind} cannot be compared.`);
+    }
+    const comparison = await sink.openComparison({
+      target: plan.target,
+      columns: transform.columns,
+      key: pipeline.target_key,
+      incrementalKey: pipeline.incremental_key,
+      setRefusedAside,
+    });
+    opened.push(comparison);
+    const reader = {
+      source,
+      transform: plan.transforms.length === 0 ? undefined : transform,
+      comparison,
+      batchSize: pipeline.batch_size,
+      signal,
+    };
+    let rowsRead = 0;
+    const read = { query: plan.readerQuery, columns, ...readOrder(pipeline, columns, comparison.key) };
+    for (const { request, standing } of readsOf(pipeline, state, read)) {
+      await addRows(reader, request, standing, (rows) => {
+        rowsRead += rows;
+        onProgress(rowsRead);
+      });
+    }
+    await faultPoint("reconcile_read");
+    signal.throwIfAborted();
+    const found = await comparison.finish(LISTED_KEYS);
+    return { found, rowsRead, columns: comparison.columns };
+  } finally {
+    signal.removeEventListener("abort", closeNow);
+    await closeAll(opened);
+  }
+}
+
+interface Read {
+  readonly request: ReadRequest;
+  readonly standing: "settled" | "pending";
+}
+
+/**
+ * An incremental source is read in two parts: up to the watermark, where source and target must agree, and behind it,
+ * where the next run reads. A row that moves from the first part to the second meanwhile comes twice, and the last
+ * time counts.
+ */
+function readsOf(pipeline: Pipeline, state: PipelineState, whole: Omit<ReadRequest, "after">): Read[] {
+  if (pipeline.mode === "full" || isForeign(pipeline, state)) {
+    return [{ request: { ...whole, after: null }, standing: "settled" }];
+  }
+  const watermark = watermarkPosition(state);
+  const reads: Read[] = [];
+  if (watermark !== null) reads.push({ request: { ...whole, after: null, until: watermark }, standing: "settled" });
+  if (pipeline.null_cursor === "each_run") {
+    reads.push({ request: { ...whole, after: null, nulls: "only" }, standing: "pending" });
+  }
+  return [...reads, { request: { ...whole, after: watermark }, standing: "pending" }];
+}
+
+function watermarkPosition({ watermark: { value, id } }: PipelineState): ScanPosition | null {
+  if (value === null) return null;
+  return id === null ? [value] : [value, id];
+}
+
+function isForeign(pipeline: Pipeline, { watermarkFingerprint }: PipelineState): boolean {
+  if (pipeline.mode === "full" || watermarkFingerprint === null) return false;
+  return watermarkFingerprint !== configFingerprint(pipeline);
+}
+
+interface ReaderParts {
+  readonly source: Source;
+  /** None where rows need not be looked at. */
+  readonly transform: Transform | undefined;
+  readonly comparison: Comparison;
+  readonly batchSize: number;
+  readonly signal: AbortSignal;
+}
+
+async function addRows(
+  { source, transform, comparison, batchSize, signal }: ReaderParts,
+  request: ReadRequest,
+  standing: Read["standing"],
+  onRows: (rows: number) => void,
+): Promise<void> {
+  const reader = await source.open(request);
+  const closeReader = (): void => void reader.close();
+  signal.addEventListener("abort", closeReader);
+  const transformed = async (batch: RowBatch): Promise<RowBatch> =>
+    transform === undefined ? batch : batchOfRows(await transform.apply(batch.rows(), signal));
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const batch = await reader.read(batchSize);
+      await comparison.add(await transformed(batch), standing);
+      onRows(batch.count);
+      await faultPoint("reconcile_batch");
+      if (batch.count < batchSize) return;
+    }
+  } finally {
+    signal.removeEventListener("abort", closeReader);
+    await reader.close();
+  }
+}
+
+async function latestRun({ store }: ReconcileParts, { id }: Pipeline) {
+  return (await store.listRuns(id, { limit: 1 })).items[0];
+}
+
+async function untilRunEnds(parts: ReconcileParts, pipeline: Pipeline, signal: AbortSignal): Promise<void> {
+  const deadline = performance.now() + MOST_WAIT_MS;
+  while (performance.now() < deadline && (await latestRun(parts, pipeline))?.status === "RUNNING") {
+    await delay(LOOK_EVERY_MS, undefined, { signal });
+  }
+}

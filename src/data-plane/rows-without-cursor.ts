@@ -1,0 +1,42 @@
+import type { MetaStore } from "../meta-store/meta-store.ts";
+import type { Log } from "../observability/log.ts";
+import { transformed } from "./execute-batch.ts";
+import type { RunControl } from "./executor.ts";
+import type { Load } from "./load.ts";
+import { writeAside } from "./write-aside.ts";
+
+/**
+ * With `null_cursor: each_run` the rows that have no place in the order of the cursor are read in every run, before
+ * its batches. A run that is interrupted meanwhile begins with them anew; what is there already is not written again.
+ */
+export async function readRowsWithoutCursor(
+  store: Pick<MetaStore, "rejectsWithout">,
+  load: Load,
+  control: RunControl,
+  log: Log,
+): Promise<void> {
+  const { pipeline, source, read } = load;
+  const { incremental_key: key, batch_size } = pipeline;
+  if (load.incremental === undefined || key === null || pipeline.null_cursor !== "each_run") return;
+  // Those of earlier runs are met again here; kept, they would grow with every run.
+  let settledRejects = await store.rejectsWithout(pipeline.id, key);
+  const reader = await source.open({ ...read, after: null, nulls: "only" });
+  let rows = 0;
+  try {
+    while (control.stopRequest() === undefined) {
+      const startedAt = performance.now();
+      const batch = await reader.read(batch_size);
+      const readMs = performance.now() - startedAt;
+      if (batch.count > 0 || settledRejects.length > 0) {
+        const output = await transformed(load, batch, control.lostSignal);
+        await writeAside(load, { read: batch.count, output, readMs, settledRejects });
+      }
+      settledRejects = [];
+      rows += batch.count;
+      if (batch.count < batch_size) break;
+    }
+  } finally {
+    await reader.close();
+  }
+  log.info({ rows }, "rows without an incremental key read");
+}

@@ -1,0 +1,16 @@
+import type { Pipeline } from "./pipeline.ts";
+import type { Run } from "./run.ts";
+
+/** What people watch of a pipeline. */
+export type PipelineChange = Pick<Pipeline, "id" | "name" | "status" | "enabled" | "run_request" | "config_version">;
+
+/** What changed since a point, each thing in its latest state. */
+export interface Changes {
+  /** Whoever asks again from here misses nothing, and may be told something twice. */
+  readonly point: string;
+  /** False when there is more than could be told, or the point is unknown here: read the lists instead. */
+  readonly complete: boolean;
+  readonly pipelines: readonly PipelineChange[];
+  /** Runs under way are always among them. */
+  readonly runs: readonly Run[];
+}

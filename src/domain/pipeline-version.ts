@@ -1,0 +1,35 @@
+import { type PipelineConfig, pipelineConfigSchema } from "./pipeline.ts";
+
+/** A configuration as it once was. */
+export interface PipelineVersion {
+  readonly version: number;
+  readonly author: string;
+  readonly created_at: Date;
+  /** As it was stored; an earlier Vitrina may have known fewer fields. */
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+export interface FieldChange {
+  readonly field: string;
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+/** The whole configuration, or `undefined` where it does not fit the rules of today. */
+export function configOfVersion({ config }: PipelineVersion): PipelineConfig | undefined {
+  const parsed = pipelineConfigSchema.safeParse(config);
+  return parsed.success ? parsed.data : undefined;
+}
+
+/** A field that the earlier version did not know yet had its default. */
+export function changesBetween(before: PipelineVersion, after: PipelineVersion): FieldChange[] {
+  const [old, fresh] = [completed(before), completed(after)];
+  const fields = [...new Set([...Object.keys(old), ...Object.keys(fresh)])];
+  return fields
+    .filter((field) => JSON.stringify(old[field]) !== JSON.stringify(fresh[field]))
+    .map((field) => ({ field, before: old[field] ?? null, after: fresh[field] ?? null }));
+}
+
+function completed(version: PipelineVersion): Readonly<Record<string, unknown>> {
+  return configOfVersion(version) ?? version.config;
+}

@@ -1,0 +1,137 @@
+import { z } from "zod";
+
+/** A comparison of source and target: what it found, and what that means. */
+
+const RECONCILE_STATUSES = ["WAITING", "RUNNING", "MATCH", "DIFFERENT", "INCONCLUSIVE", "FAILED"] as const;
+
+/** So many keys of each kind are listed; all are counted. */
+export const LISTED_KEYS = 100;
+
+const count = z.int().nonnegative();
+const keySchema = z.record(z.string(), z.string().nullable()).describe("The key columns and their exact texts.");
+const range = {
+  key_min: keySchema.nullable().describe("The first key; text sorts by bytes. Null when there are no rows."),
+  key_max: keySchema.nullable(),
+  incremental_key_min: z.string().nullable(),
+  incremental_key_max: z.string().nullable(),
+};
+
+const sourceSideSchema = z.object({
+  rows_read: count.describe("Rows of the query."),
+  rows: count.describe("Rows after the code tasks."),
+  rows_duplicate: count.describe("Rows whose key comes again later; the last one counts."),
+  rows_refused: count.describe("Rows with a value that does not fit the target's types."),
+  ...range,
+});
+const targetSideSchema = z.object({ rows: count, ...range });
+export type TargetSide = z.infer<typeof targetSideSchema>;
+export type SourceSide = Omit<z.infer<typeof sourceSideSchema>, "rows_read">;
+
+const keys = z.object({ count, keys: z.array(keySchema).describe(`The first ${LISTED_KEYS}.`) });
+const differentKeys = z.object({
+  count,
+  keys: z
+    .array(z.object({ key: keySchema, columns: z.array(z.string()).describe("The columns that differ.") }))
+    .describe(`The first ${LISTED_KEYS}.`),
+});
+
+/** What a sink finds when it compares rows with what it holds. */
+export interface Differences {
+  readonly missing: z.infer<typeof keys>;
+  readonly extra: z.infer<typeof keys>;
+  readonly different: z.infer<typeof differentKeys>;
+  readonly pending: z.infer<typeof keys>;
+}
+
+const reportSchema = z.object({
+  source: sourceSideSchema,
+  target: targetSideSchema,
+  missing: keys.describe("In the source, not in the target."),
+  extra: keys.describe("In the target, not in the source."),
+  different: differentKeys.describe("In both, with other values."),
+  pending: keys.describe("Incremental mode: missing or different, but the next run reads them anyway."),
+  compared_columns: z.array(z.string()),
+  passes: count.describe("How often both sides were read: again when a run came in between."),
+  notes: z.array(z.string()).describe("What explains the differences, in sentences."),
+});
+export type ReconcileReport = z.infer<typeof reportSchema>;
+
+export const reconcileSchema = z.object({
+  id: z.guid(),
+  pipeline_id: z.guid(),
+  status: z
+    .enum(RECONCILE_STATUSES)
+    .describe("INCONCLUSIVE: differences that a run at the same time explains, or the time was not enough."),
+  requested_by: z.string(),
+  requested_at: z.date(),
+  started_at: z.date().nullable(),
+  finished_at: z.date().nullable(),
+  config_version: z.int().nullable().describe("The configuration that was compared; null before it began."),
+  runner_id: z.guid().nullable(),
+  rows_compared: count.describe("Rows of the source compared so far."),
+  report: reportSchema.nullable(),
+  error_code: z.string().nullable(),
+  error: z.string().nullable(),
+});
+export type Reconcile = z.infer<typeof reconcileSchema>;
+
+/** What may explain a difference. */
+export interface Circumstances {
+  readonly mode: "full" | "incremental";
+  /** A run was active while the two sides were read. */
+  readonly runWasActive: boolean;
+  /** Incremental mode: the watermark was made by another configuration, so nothing can be told to be pending. */
+  readonly watermarkIsForeign: boolean;
+}
+
+export function hasDifferences({ missing, extra, different }: Differences): boolean {
+  return missing.count + extra.count + different.count > 0;
+}
+
+/**
+ * A full load changes many rows at once while it is compared, so what is found then may be the load itself. An
+ * incremental one is read in an order that excludes this; see docs/decisions/0017.
+ */
+export function isExplainedByRun({ mode, runWasActive }: Circumstances): boolean {
+  return mode === "full" && runWasActive;
+}
+
+export function judge(found: Differences, circumstances: Circumstances): "MATCH" | "DIFFERENT" | "INCONCLUSIVE" {
+  if (!hasDifferences(found)) return "MATCH";
+  return isExplainedByRun(circumstances) ? "INCONCLUSIVE" : "DIFFERENT";
+}
+
+/** Sentences for a person who wonders where the differences come from. */
+export function explain(found: Differences & { readonly source: SourceSide }, circumstances: Circumstances): string[] {
+  const { mode, runWasActive, watermarkIsForeign } = circumstances;
+  const isIncremental = mode === "incremental";
+  const notes: [boolean, string][] = [
+    [
+      runWasActive && !isIncremental && hasDifferences(found),
+      "A run of this pipeline was active each time both sides were read: the differences may be its work. Ask again when it has ended.",
+    ],
+    [
+      !runWasActive && !isIncremental && hasDifferences(found),
+      "Rows that changed in the source since the last run differ until the next one.",
+    ],
+    [
+      isIncremental && found.extra.count > 0,
+      "Rows deleted from the source stay in the target of an incremental pipeline: a deletion leaves no trace for its cursor. They show as extra.",
+    ],
+    [
+      isIncremental && found.different.count > 0,
+      "Rows before the watermark differ. Either their incremental key did not change with them, or the target was changed by somebody else; resetting the state reads them again.",
+    ],
+    [
+      watermarkIsForeign,
+      "The checkpoint was made by another query, key or target, so nothing could be told to be pending.",
+    ],
+    [found.pending.count > 0, "The pending rows lie behind the watermark: the next run reads them."],
+    [
+      found.source.rows_refused > 0,
+      "Some rows of the source hold a value that does not fit the target's type; they count as missing or different.",
+    ],
+    [found.source.rows_duplicate > 0, "The source has several rows with one key; the last of them counts."],
+  ];
+  return notes.filter(([applies]) => applies).map(([, sentence]) => sentence);
+}

@@ -1,0 +1,36 @@
+import { z } from "zod";
+import { PIPELINE_STATUSES } from "./pipeline-status.ts";
+
+/** A process that executes pipelines, as others see it. */
+export const runnerSchema = z.object({
+  id: z.guid(),
+  hostname: z.string(),
+  pid: z.int(),
+  version: z.string(),
+  alive: z.boolean().describe("Neither stopped nor silent for long."),
+  started_at: z.date(),
+  last_seen_at: z.date(),
+  stopped_at: z.date().nullable().describe("Null where it did not sign off."),
+  holds: z
+    .array(
+      z.object({
+        pipeline_id: z.guid(),
+        pipeline_name: z.string(),
+        status: z.enum(PIPELINE_STATUSES),
+        run_id: z.guid().nullable(),
+        lease_expires_at: z.string().describe("When others may take the pipeline, unless it is extended."),
+      }),
+    )
+    .describe("The pipelines in its hands."),
+});
+export type RunnerView = z.infer<typeof runnerSchema>;
+
+/** A code task that runners have registered. */
+export const registeredTaskSchema = z.object({
+  name: z.string().describe("What a pipeline writes as the body of its task."),
+  language: z.enum(["TYPESCRIPT", "PYTHON"]),
+  description: z.string(),
+  params: z.record(z.string(), z.unknown()).describe("JSON Schema of the parameters."),
+  runners: z.array(z.guid()).describe("The living runners that have it."),
+});
+export type RegisteredTask = z.infer<typeof registeredTaskSchema>;

@@ -1,0 +1,86 @@
+import { Command } from "commander";
+import { addApiCommands } from "../cli/add-api-commands.ts";
+import { VitrinaError } from "../domain/error-catalogue.ts";
+import type { Log } from "../observability/log.ts";
+import { type DatabaseUrls, loadSettings, type Settings } from "../settings/settings.ts";
+import type { RunningPart } from "./api.ts";
+import { addKeyCommands } from "./key.ts";
+import { VERSION } from "./version.ts";
+
+/** Every command. What only servers need is loaded when one starts, so that the other commands answer quickly. */
+export function buildProgram(): Command {
+  const program = new Command("vitrina")
+    .description("Builds data marts from PostgreSQL. Settings come from the environment or .env (see .env.sample).")
+    .version(VERSION)
+    // Inherited by every command, so it comes before them: whoever runs the program decides about exit codes.
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "vitrina: ")) })
+    .showHelpAfterError("  Add --help to see how it is used.");
+  addServerCommands(program);
+  addDatabaseCommands(program);
+  addKeyCommands(program);
+  addApiCommands(program);
+  return program;
+}
+
+function addServerCommands(program: Command): void {
+  program
+    .command("start")
+    .description("start everything on this machine: PostgreSQL (unless DATABASE_URL is set), the demo, API and runner")
+    .action(async () => (await import("./start.ts")).startAll(loadSettings()));
+
+  program
+    .command("api")
+    .description("start the API alone, on a migrated database")
+    .action(async () => serve((await import("./api.ts")).startApi));
+
+  program
+    .command("runner")
+    .description("start a runner alone, on a migrated database; start as many as you like")
+    .action(async () => serve((await import("./runner.ts")).startRunner));
+}
+
+function addDatabaseCommands(program: Command): void {
+  program
+    .command("migrate")
+    .description("bring the database of DATABASE_URL to this version's schema, with its roles and grants")
+    .option("--demo", "also load the cinema demo into an empty database")
+    .action(migrate);
+
+  program
+    .command("db-url")
+    .description('print the URL of the database, for psql: psql "$(npx vitrina db-url)"')
+    .action(async () => console.log(await (await import("./db-url.ts")).databaseUrl(loadSettings())));
+}
+
+async function migrate({ demo }: { demo?: boolean }): Promise<void> {
+  const { openStore, prepareDatabase } = await import("./database.ts");
+  const settings = loadSettings();
+  if (settings.databaseUrl === undefined) {
+    throw new VitrinaError("SETTINGS_INVALID", "DATABASE_URL must be set to the database to migrate.");
+  }
+  const { urls, applied } = await prepareDatabase(settings, settings.databaseUrl);
+  console.log(applied.length === 0 ? "The schema is up to date." : `Applied ${applied.join(", ")}.`);
+  if (demo !== true) return;
+  const store = openStore(urls, "demo", 1);
+  try {
+    const { loadDemo } = await import("./demo.ts");
+    console.log(`Demo: ${await loadDemo(settings, settings.databaseUrl, store)}.`);
+  } finally {
+    await store.close();
+  }
+}
+
+/** Runs one part until a signal asks it to end. */
+async function serve(start: (settings: Settings, urls: DatabaseUrls, log: Log) => Promise<RunningPart>): Promise<void> {
+  const [{ createLog }, { untilStopped }] = await Promise.all([
+    import("../observability/log.ts"),
+    import("./until-stopped.ts"),
+  ]);
+  const settings = loadSettings();
+  const log = createLog({ level: settings.logLevel });
+  const part = await start(settings, settings.databaseUrls(), log);
+  const signal = await untilStopped();
+  log.info({ signal }, "stopping");
+  await part.stop();
+}

@@ -1,0 +1,89 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import type pg from "pg";
+import type { AuditEntry, AuditedAttempt, AuditOrigin } from "../../domain/audit.ts";
+import { inTransaction, type Pool } from "../../postgres/connection.ts";
+import type { AuditPage, Page } from "../meta-store.ts";
+
+/** What a request is found to be about while it is carried out. */
+interface Subject {
+  object?: string;
+  objectName?: string;
+  details?: Readonly<Record<string, unknown>>;
+}
+
+const recorded = new AsyncLocalStorage<{ readonly origin: AuditOrigin; readonly subject: Subject }>();
+
+export function recording<T>(origin: AuditOrigin, work: () => T): T {
+  return recorded.run({ origin, subject: {} }, work);
+}
+
+/** For what Vitrina keeps for itself while it answers: nobody asked for it, so it is no entry of its own. */
+export function unrecorded<T>(work: () => T): T {
+  return recorded.exit(work);
+}
+
+/** Names what the change in progress is about. Means nothing where changes are not recorded, as in a runner. */
+export function noteSubject(object: string, objectName: string, details?: Readonly<Record<string, unknown>>): void {
+  const subject = recorded.getStore()?.subject;
+  if (subject !== undefined) Object.assign(subject, { object, objectName, ...(details && { details }) });
+}
+
+/**
+ * A pool whose transactions write their own entry of the audit log, when they are made while a request is recorded
+ * and have changed something. Thus no statement of the meta-store can forget it, and none can be kept without it.
+ */
+export function recordingPool(pool: Pool): Pool {
+  const audited: Pool = {
+    connect: () => pool.connect(),
+    end: () => pool.end(),
+    beforeCommit: recordChange,
+    query: ((text: string, values?: unknown[]) =>
+      recorded.getStore() === undefined
+        ? pool.query(text, values)
+        : inTransaction(audited, (client) => client.query(text, values))) as Pool["query"],
+  };
+  return audited;
+}
+
+/** A transaction gets an id with its first change; without one it only looked. */
+async function recordChange(client: pg.PoolClient): Promise<void> {
+  const change = recorded.getStore();
+  if (change === undefined) return;
+  const { origin, subject } = change;
+  await client.query(`${INSERT} WHERE pg_current_xact_id_if_assigned() IS NOT NULL`, [
+    ...originValues({ ...origin, object: subject.object ?? origin.object }),
+    subject.objectName ?? null,
+    "done",
+    JSON.stringify(subject.details ?? {}),
+  ]);
+}
+
+const INSERT = `
+  INSERT INTO etl.audit_log
+    (actor, role, key_id, ip, action, object, http_status, request_id, object_name, outcome, details)
+  SELECT $1, $2, $3, $4, $5, $6, $7::integer, $8, $9, $10, $11::jsonb`;
+
+function originValues({ actor, role, key_id, ip, action, object, http_status, request_id }: AuditOrigin): unknown[] {
+  return [actor, role, key_id, ip, action, object, http_status, request_id];
+}
+
+export async function recordAttempt(pool: Pool, attempt: AuditedAttempt): Promise<void> {
+  const values = [...originValues(attempt), null, attempt.outcome, JSON.stringify(attempt.details)];
+  await unrecorded(() => pool.query(INSERT, values));
+}
+
+/** Newest first. */
+export async function listAudit(pool: Pool, page: AuditPage): Promise<Page<AuditEntry>> {
+  const { rows } = await pool.query(
+    `SELECT id::text, at, actor, role, key_id, ip, action, object, object_name, outcome, http_status, request_id, details
+       FROM etl.audit_log
+      WHERE ($1::int8 IS NULL OR id < $1)
+        AND ($2::text IS NULL OR actor = $2)
+        AND ($3::text IS NULL OR action = $3)
+        AND ($4::text IS NULL OR object = $4 OR object_name = $4)
+      ORDER BY id DESC LIMIT $5`,
+    [page.after ?? null, page.actor ?? null, page.action ?? null, page.object ?? null, page.limit + 1],
+  );
+  const items = rows.slice(0, page.limit) as AuditEntry[];
+  return { items, next: rows.length > page.limit ? (items.at(-1)?.id ?? null) : null };
+}

@@ -1,0 +1,39 @@
+import { z } from "zod";
+import { type Environment, invalidSettings, readEnvironment } from "./environment.ts";
+
+/** The settings of the commands that speak to the API. */
+export interface CliSettings {
+  readonly apiUrl: string;
+  readonly apiKey: string | undefined;
+  /** False: a terminal that cannot move its cursor. */
+  readonly canRedraw: boolean;
+}
+
+const schema = z.object({
+  VITRINA_API_URL: z
+    .string()
+    .refine(isHttpUrl, "is not an http or https URL such as http://127.0.0.1:8000")
+    .default("http://127.0.0.1:8000"),
+  VITRINA_API_KEY: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/, "has a character that no key has")
+    .optional(),
+  TERM: z.string().optional(),
+});
+
+/** Reads `.env` of the working folder below the real environment, which wins. */
+export function loadCliSettings(environment: Environment = process.env, folder: string = process.cwd()): CliSettings {
+  const parsed = schema.safeParse(readEnvironment(environment, folder));
+  if (!parsed.success) {
+    throw invalidSettings(parsed.error.issues.map(({ path, message }) => `${path.join(".")} ${message}`));
+  }
+  const { VITRINA_API_URL: apiUrl, VITRINA_API_KEY: apiKey, TERM: terminal } = parsed.data;
+  return { apiUrl, apiKey, canRedraw: terminal !== "dumb" };
+}
+
+/** A user name in it would be sent nowhere: whoever writes one expects something else. */
+export function isHttpUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password, search, hash } = new URL(text);
+  return ["http:", "https:"].includes(protocol) && [username, password, search, hash].every((part) => part === "");
+}

@@ -1,0 +1,121 @@
+/**
+ * What the audit asks the catalogue. $1 are the oids it starts from. Everything is returned as text, so that it does
+ * not matter how the session reads values.
+ */
+
+/** Objects with a smaller oid came with PostgreSQL itself. */
+const FIRST_OWN_OID = 16_384;
+
+/** Relations, each with the one that led to it: a view reads what its rule names, a parent reads its children. */
+const REACHED = `
+  WITH RECURSIVE reached (relid, via) AS (
+    SELECT start, NULL::oid FROM unnest($1::oid[]) AS start
+    UNION
+    SELECT step.relid, reached.relid
+      FROM reached
+     CROSS JOIN LATERAL (
+       SELECT found[1]::oid AS relid
+         FROM pg_rewrite r CROSS JOIN LATERAL regexp_matches(r.ev_action::text, ':relid (\\d+)', 'g') AS found
+        WHERE r.ev_class = reached.relid AND r.ev_type = '1'
+       UNION
+       SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = reached.relid
+     ) AS step
+     WHERE step.relid NOT IN (0, reached.relid)
+  )`;
+
+/** The view of the audit itself is not among them. */
+export const RELATIONS_REACHED = `${REACHED}
+  SELECT DISTINCT n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind,
+         vn.nspname::text AS via_schema, v.relname::text AS via_name
+    FROM reached
+    JOIN pg_class c ON c.oid = reached.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+    LEFT JOIN (pg_class v JOIN pg_namespace vn ON vn.oid = v.relnamespace)
+           ON v.oid = reached.via AND v.relnamespace <> pg_my_temp_schema()
+   WHERE c.relnamespace <> pg_my_temp_schema()
+   ORDER BY 1, 2`;
+
+/** Reading a materialized view runs nothing of its rule; reading any other view runs all of it. */
+const RULES = `
+  , rules AS (
+    SELECT DISTINCT r.oid, r.ev_class, r.ev_action::text AS tree
+      FROM reached JOIN pg_class c ON c.oid = reached.relid AND c.relkind = 'v'
+      JOIN pg_rewrite r ON r.ev_class = c.oid AND r.ev_type = '1'
+  )`;
+
+/**
+ * OFFSET 0 makes PostgreSQL look things up one by one. It expects thousands of matches of every pattern, and would read
+ * whole catalogues for the few that there are.
+ */
+const DEPENDENCIES =
+  "SELECT refclassid, refobjid FROM pg_depend WHERE classid = 'pg_rewrite'::regclass AND objid = rules.oid OFFSET 0";
+
+/** The fields of the stored tree that hold functions, and those that hold operators. */
+const FUNCTION_FIELDS =
+  ":(?:funcid|aggfnoid|winfnoid|opfuncid|hashfuncid|negfuncid|startInRangeFunc|endInRangeFunc) (\\d+)";
+const OPERATOR_FIELDS = ":(?:opno|eqop|sortop|cycle_mark_neop) (\\d+)";
+const OPERATOR_LISTS = ":opnos \\(o ([\\d ]+)\\)";
+
+const FACTS = `
+  n.nspname::text AS schema, p.proname::text AS name, p.provolatile::text AS volatility,
+  (n.nspname = 'pg_catalog' AND p.oid < ${FIRST_OWN_OID})::text AS built_in,
+  (SELECT string_agg(t.typname, ',') FROM unnest(p.proargtypes::oid[] || p.proallargtypes || p.prorettype) AS o
+     JOIN pg_type t ON t.oid = o) AS types`;
+
+export const FUNCTIONS_CALLED = `${REACHED}${RULES}
+  , operators AS (
+    SELECT ev_class, found[1]::oid AS oid FROM rules CROSS JOIN LATERAL regexp_matches(tree, '${OPERATOR_FIELDS}', 'g') AS found
+    UNION
+    SELECT ev_class, one::oid FROM rules CROSS JOIN LATERAL regexp_matches(tree, '${OPERATOR_LISTS}', 'g') AS found
+     CROSS JOIN LATERAL regexp_split_to_table(found[1], ' ') AS one
+  )
+  , calls AS (
+    SELECT ev_class, found[1]::oid AS oid FROM rules CROSS JOIN LATERAL regexp_matches(tree, '${FUNCTION_FIELDS}', 'g') AS found
+    UNION
+    SELECT operators.ev_class, o.oprcode::oid FROM operators
+     CROSS JOIN LATERAL (SELECT oprcode FROM pg_operator WHERE oid = operators.oid OFFSET 0) AS o
+    UNION
+    SELECT rules.ev_class, d.refobjid FROM rules
+     CROSS JOIN LATERAL (${DEPENDENCIES}) AS d
+     WHERE d.refclassid = 'pg_proc'::regclass
+  )
+  SELECT ${FACTS}, CASE WHEN c.relnamespace <> pg_my_temp_schema() THEN c.oid::regclass::text END AS via
+    FROM calls CROSS JOIN LATERAL (SELECT * FROM pg_proc WHERE oid = calls.oid OFFSET 0) AS p
+    JOIN pg_namespace n ON n.oid = p.pronamespace
+    JOIN pg_class c ON c.oid = calls.ev_class
+   ORDER BY 1, 2`;
+
+/** A field may be a function of one argument: film.upper is upper(film). */
+export const FUNCTIONS_BY_NAME = `
+  SELECT ${FACTS}
+    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+   WHERE n.nspname = 'pg_catalog'
+     AND (p.proname = ANY ($1::text[]) OR
+          p.proname = ANY ($2::text[]) AND 1 BETWEEN p.pronargs - p.pronargdefaults AND p.pronargs)
+   ORDER BY 2`;
+
+/** Relations and functions are asked for by themselves; columns and constraints go with their tables. */
+export const OTHER_OBJECTS = `${REACHED}${RULES}
+  SELECT DISTINCT o.type AS kind, o.schema, o.identity, (t.typtype = 'b' AND t.typelem = 0)::text AS base_type
+    FROM rules CROSS JOIN LATERAL (${DEPENDENCIES}) AS d
+   CROSS JOIN LATERAL pg_identify_object(d.refclassid, d.refobjid, 0) AS o
+    LEFT JOIN pg_type t ON d.refclassid = 'pg_type'::regclass AND t.oid = d.refobjid
+   WHERE d.refclassid NOT IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_constraint'::regclass)
+     AND NOT (coalesce(o.schema, '') = 'pg_catalog' AND d.refobjid < ${FIRST_OWN_OID})
+   ORDER BY 1, 3`;
+
+/**
+ * Casts by a function that somebody wrote, of types that the tables or the query have. $2 and $3 are the schemas and the
+ * names of these. A cast between two types belongs to the younger one: everybody has integers.
+ */
+export const OWN_CASTS = `${REACHED}
+  , types AS (
+    SELECT a.atttypid AS oid FROM reached JOIN pg_attribute a ON a.attrelid = reached.relid AND a.attnum > 0
+    UNION
+    SELECT t.oid FROM unnest($2::text[], $3::text[]) AS named (schema, name)
+      JOIN pg_namespace n ON n.nspname = named.schema JOIN pg_type t ON t.typnamespace = n.oid AND t.typname = named.name
+  )
+  SELECT DISTINCT t.oid::regtype::text AS type, p.oid::regproc::text AS function
+    FROM types t JOIN pg_cast c ON t.oid = greatest(c.castsource, c.casttarget)
+    JOIN pg_proc p ON p.oid = c.castfunc AND p.oid >= ${FIRST_OWN_OID}
+    JOIN pg_language l ON l.oid = p.prolang AND l.lanname NOT IN ('c', 'internal')
+   ORDER BY 1, 2`;

@@ -1,0 +1,223 @@
+import { VitrinaError } from "../domain/error-catalogue.ts";
+import type { SqlSession } from "../domain/sql-session.ts";
+import { FUNCTIONS_BY_NAME, FUNCTIONS_CALLED, OTHER_OBJECTS, OWN_CASTS, RELATIONS_REACHED } from "./audit-queries.ts";
+import { type FunctionFacts, OF_OWN_MAKING, refusedByFacts, refusedByName } from "./functions.ts";
+import type { GuardRules } from "./guard.ts";
+import { type Mentions, mentionsIn } from "./mentions.ts";
+import { byteOffset, type Finding, placeOf, shown, shownPlace } from "./refusal.ts";
+import { type Statement, statementsOf } from "./tree.ts";
+
+/**
+ * Asks the source what it makes of a query. CREATE VIEW analyses a query without running any of it, not even the
+ * constant parts that EXPLAIN computes; the rule of the view then holds every object that the query was resolved to.
+ * Views are followed to their ends, because a view reads with the rights of its owner.
+ */
+
+/** Nothing here takes long, but a table may be locked by somebody who changes it. */
+const TIMEOUT_MS = 30_000;
+
+const VIEW = "vitrina_audit";
+const BEFORE_QUERY = `CREATE TEMPORARY VIEW ${VIEW} AS SELECT 1 AS one FROM (\n`;
+
+type Row = Readonly<Record<string, string | null>>;
+
+export async function audit(session: SqlSession, query: string, rules: GuardRules): Promise<readonly Finding[]> {
+  const statement = await onlyStatement(query);
+  const canMakeViews = await requireAuditable(session);
+  await session.query(`BEGIN ISOLATION LEVEL READ COMMITTED ${canMakeViews ? "READ WRITE" : "READ ONLY"}`);
+  try {
+    // What the session was set to must not change what the names and the quotes of the query mean. Temporary objects
+    // come last, instead of first as they do when they are not named.
+    await session.query(
+      `SELECT set_config('search_path', 'pg_catalog, pg_temp', true), set_config('standard_conforming_strings', 'on', true),
+              set_config('statement_timeout', $1, true), set_config('jit', 'off', true)`,
+      [String(TIMEOUT_MS)],
+    );
+    return canMakeViews
+      ? await auditView(session, query, statement, rules)
+      : await auditMentions(session, mentionsIn(statement.node), rules);
+  } finally {
+    // Fails only on a broken connection, which is then the trouble that is reported.
+    await session.query("ROLLBACK").catch(() => undefined);
+  }
+}
+
+interface AuditedStatement extends Statement {
+  /** Without its semicolon, and what follows that. */
+  readonly text: string;
+}
+
+async function onlyStatement(query: string): Promise<AuditedStatement> {
+  const statements = await statementsOf(query);
+  const [statement] = Array.isArray(statements) ? (statements as readonly Statement[]) : [];
+  if (statement === undefined) throw new VitrinaError("INTERNAL", "A query was audited before it was examined.");
+  return { ...statement, text: Buffer.from(query).subarray(statement.start, statement.end).toString() };
+}
+
+/** False on a standby, which can make no view. */
+async function requireAuditable(session: SqlSession): Promise<boolean> {
+  const { rows } = await session.query(
+    `SELECT pg_is_in_recovery()::text AS standby, current_database()::text AS database, current_user::text AS role,
+            has_database_privilege(current_database(), 'TEMPORARY')::text AS temporary`,
+  );
+  const { standby, temporary, database, role } = rows[0] as Row;
+  if (standby === "true") return false;
+  if (temporary === "true") return true;
+  const grant = `GRANT TEMPORARY ON DATABASE ${shown(database ?? "")} TO ${shown(role ?? "")}`;
+  throw new VitrinaError(
+    "SOURCE_NOT_AUDITABLE",
+    `The reader may not create the temporary view by which a query is examined in ${shown(database ?? "")}.`,
+    { hint: `Run ${grant}.` },
+  );
+}
+
+async function auditView(
+  session: SqlSession,
+  query: string,
+  statement: AuditedStatement,
+  rules: GuardRules,
+): Promise<readonly Finding[]> {
+  await session.query(`${BEFORE_QUERY}${statement.text}\n) AS q`).catch((error: unknown) => {
+    throw asQueryFailure(error, query, statement);
+  });
+  const { rows } = await session.query("SELECT to_regclass($1)::oid::text AS view", [`pg_temp.${VIEW}`]);
+  const view = [rows[0]?.["view"]];
+  return [
+    ...(await reachedFindings(session, view, rules)),
+    ...(await functionFindings(session, view)),
+    ...(await objectFindings(session, view, rules)),
+  ];
+}
+
+/**
+ * On a standby nobody can make a view. There the names of the query are looked up one by one: its relations, followed
+ * through their views as above, and every function that a call or a field could mean. Nothing but the names of
+ * PostgreSQL itself can be meant without a schema.
+ */
+async function auditMentions(
+  session: SqlSession,
+  { relations, types, functions, fields }: Mentions,
+  rules: GuardRules,
+): Promise<readonly Finding[]> {
+  const { rows } = await session.query(
+    `SELECT c.oid::text AS relation
+       FROM unnest($1::text[], $2::text[]) AS t (schema, name)
+       JOIN pg_namespace n ON n.nspname = t.schema JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.name`,
+    [relations.map(({ schema }) => schema), relations.map(({ name }) => name)],
+  );
+  const starts = rows.map(({ relation }) => relation);
+  return [
+    ...(await reachedFindings(session, starts, rules)),
+    ...(await functionFindings(session, starts)),
+    ...(await objectFindings(session, starts, rules)),
+    ...(await namedFunctionFindings(session, functions, fields)),
+    ...(await castFindings(session, starts, types)),
+  ];
+}
+
+const READABLE_KINDS = new Set(["r", "p", "v", "m"]);
+
+async function reachedFindings(
+  session: SqlSession,
+  starts: readonly unknown[],
+  { allowedSchemas }: GuardRules,
+): Promise<readonly Finding[]> {
+  const { rows } = await session.query(RELATIONS_REACHED, [starts]);
+  return (rows as Row[]).flatMap(({ schema, name, kind, via_schema, via_name }) => {
+    const relation = shown(schema ?? "", name ?? "");
+    const through = via_schema === null ? "" : ` (reached through ${shown(via_schema ?? "", via_name ?? "")})`;
+    if (!allowedSchemas.includes(schema ?? "")) {
+      const rule = `is outside the allowed schemas (${allowedSchemas.join(", ")})`;
+      return [{ what: `the table ${relation}${through} ${rule}` }];
+    }
+    if (READABLE_KINDS.has(kind ?? "")) return [];
+    return [{ what: `the relation ${relation}${through} is neither a table nor a view of this database` }];
+  });
+}
+
+async function functionFindings(session: SqlSession, starts: readonly unknown[]): Promise<readonly Finding[]> {
+  const { rows } = await session.query(FUNCTIONS_CALLED, [starts]);
+  return (rows as Row[]).flatMap((row) => {
+    const why = refusedByFacts(factsOf(row));
+    const through = row["via"] === null ? "" : ` (called by ${row["via"]})`;
+    return why === undefined ? [] : [{ what: `the function ${shownFunction(row)}${through} ${why}` }];
+  });
+}
+
+/**
+ * A name may mean any of the functions that have it. All but those that work on internal types must be harmless; such
+ * a type cannot be reached by a query, unless the function itself brings it in.
+ */
+async function namedFunctionFindings(
+  session: SqlSession,
+  functions: readonly string[],
+  fields: readonly string[],
+): Promise<readonly Finding[]> {
+  const { rows } = await session.query(FUNCTIONS_BY_NAME, [functions, fields]);
+  return [...new Set((rows as Row[]).map(({ name }) => name ?? ""))].flatMap((name) => {
+    const overloads = (rows as Row[]).filter((row) => row["name"] === name).map(factsOf);
+    const reasons = overloads.map(refusedByFacts);
+    const isRefused = overloads.some(({ volatility }) => volatility === "v") || !reasons.includes(undefined);
+    const why = refusedByName(name) ?? (isRefused ? reasons.find((reason) => reason !== undefined) : undefined);
+    return why === undefined ? [] : [{ what: `the function ${shown(name)} ${why}` }];
+  });
+}
+
+/** A cast may happen anywhere without being written, so a type that has one of somebody's making is not used at all. */
+async function castFindings(
+  session: SqlSession,
+  starts: readonly unknown[],
+  types: Mentions["types"],
+): Promise<readonly Finding[]> {
+  const { rows } = await session.query(OWN_CASTS, [
+    starts,
+    types.map(({ schema }) => schema),
+    types.map(({ name }) => name),
+  ]);
+  return (rows as Row[]).map(({ type, function: name }) => ({
+    what: `the function ${name}, which casts values of type ${type}, ${OF_OWN_MAKING}`,
+  }));
+}
+
+/** Operators, types, collations and the like that did not come with PostgreSQL. */
+async function objectFindings(
+  session: SqlSession,
+  starts: readonly unknown[],
+  { allowedSchemas }: GuardRules,
+): Promise<readonly Finding[]> {
+  const { rows } = await session.query(OTHER_OBJECTS, [starts]);
+  return (rows as Row[]).flatMap(({ kind, schema, identity, base_type }) => {
+    const what = `the ${kind} ${identity}`;
+    if (kind === "operator") return [{ what: `${what} is not one of PostgreSQL's own operators` }];
+    // A type with C functions of its own is part of an extension, wherever that was put.
+    if (base_type === "true" || allowedSchemas.includes(schema ?? "")) return [];
+    return [{ what: `${what} is outside the allowed schemas (${allowedSchemas.join(", ")})` }];
+  });
+}
+
+function factsOf({ built_in, name, volatility, types }: Row): FunctionFacts {
+  return {
+    name: name ?? "",
+    builtIn: built_in === "true",
+    volatility: volatility as FunctionFacts["volatility"],
+    types: (types ?? "").split(","),
+  };
+}
+
+function shownFunction({ schema, name }: Row): string {
+  return schema === "pg_catalog" ? shown(name ?? "") : shown(schema ?? "", name ?? "");
+}
+
+/** What is wrong with the query itself is told with its place; trouble with the database is the caller's to explain. */
+function asQueryFailure(error: unknown, query: string, { start, text }: AuditedStatement): unknown {
+  const { code, message, position } = error as { code?: string; message?: string; position?: string };
+  if (code === undefined || !/^(42(?!501)|22|0A|54)/.test(code)) return error;
+  const characters = Number(position ?? 0) - 1 - BEFORE_QUERY.length;
+  const place = characters < 0 ? undefined : placeOf(query, start + byteOffset(text, characters));
+  const where = place === undefined ? "" : `, ${shownPlace(place)}`;
+  return new VitrinaError(
+    "SOURCE_QUERY_FAILED",
+    `Could not run the source query${where}: ${message} (SQLSTATE ${code}).`,
+    { cause: error, ...(place !== undefined && { extra: { ...place } }) },
+  );
+}

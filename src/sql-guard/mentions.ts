@@ -1,0 +1,41 @@
+import { type Fields, isObject, namesIn, textOf } from "./tree.ts";
+
+interface QualifiedName {
+  readonly schema: string;
+  readonly name: string;
+}
+
+/** The names that a query uses, wherever they stand. */
+export interface Mentions {
+  readonly relations: readonly QualifiedName[];
+  readonly types: readonly QualifiedName[];
+  readonly functions: readonly string[];
+  /** Columns, and functions that are written like columns. */
+  readonly fields: readonly string[];
+}
+
+export function mentionsIn(tree: Fields): Mentions {
+  const nodes = [...nodesIn(tree)];
+  const ofKind = (kind: string): Fields[] => nodes.flatMap((node) => (node.kind === kind ? [node.fields] : []));
+  return {
+    relations: ofKind("RangeVar")
+      .filter(({ schemaname }) => schemaname !== undefined)
+      .map(({ schemaname, relname }) => ({ schema: textOf(schemaname), name: textOf(relname) })),
+    types: [...ofKind("TypeName"), ...ofKind("typeName")]
+      .map(({ names }) => namesIn(names))
+      .flatMap(([schema, name]) => (schema === undefined || name === undefined ? [] : [{ schema, name }])),
+    functions: ofKind("FuncCall").map(({ funcname }) => namesIn(funcname).at(-1) ?? ""),
+    fields: [
+      ...ofKind("ColumnRef").flatMap(({ fields }) => namesIn(fields).slice(1)),
+      ...ofKind("A_Indirection").flatMap(({ indirection }) => namesIn(indirection)),
+    ],
+  };
+}
+
+function* nodesIn(tree: Fields): Generator<{ kind: string; fields: Fields }> {
+  for (const [kind, fields] of Object.entries(tree)) {
+    if (!isObject(fields)) continue;
+    yield { kind, fields };
+    yield* nodesIn(fields);
+  }
+}

@@ -1,0 +1,54 @@
+import { VitrinaError } from "../domain/error-catalogue.ts";
+import { placeAfter, type TextPlace } from "../domain/text-place.ts";
+
+/** What is wrong with a query, and where: an offset into its UTF-8 bytes, as PostgreSQL's parser counts. */
+export interface Finding {
+  readonly offset?: number | undefined;
+  /** Goes on after "Line 3, column 12: ", without a full stop. */
+  readonly what: string;
+}
+
+/** Nobody reads more, and a query of ten thousand mistakes must not become an answer of ten thousand sentences. */
+const MOST_FINDINGS = 20;
+const MOST_IN_A_SENTENCE = 5;
+const LONGEST_NAME = 80;
+
+export function refusal(query: string, findings: readonly Finding[], cause?: unknown): VitrinaError {
+  const places = new Map(findings.map((finding) => [sentence(query, finding), placeOfFinding(query, finding)]));
+  const problems = [...places].slice(0, MOST_FINDINGS).map(([message, place]) => ({ pointer: "", message, ...place }));
+  const told = problems.slice(0, MOST_IN_A_SENTENCE).map(({ message }) => message);
+  const untold = problems.length - told.length;
+  if (untold > 0) told.push(`And ${untold} more.`);
+  return new VitrinaError("QUERY_REFUSED", `The query is refused. ${told.join(" ")}`, {
+    problems,
+    cause,
+  });
+}
+
+function sentence(query: string, { offset, what }: Finding): string {
+  const text = offset === undefined ? what : `${shownPlace(placeOf(query, offset))}: ${what}`;
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
+}
+
+function placeOfFinding(query: string, { offset }: Finding): TextPlace | undefined {
+  return offset === undefined ? undefined : placeOf(query, offset);
+}
+
+export function placeOf(query: string, offset: number): TextPlace {
+  return placeAfter(Buffer.from(query, "utf8").subarray(0, offset).toString("utf8"));
+}
+
+export function shownPlace({ line, column }: TextPlace): string {
+  return `line ${line}, column ${column}`;
+}
+
+/** PostgreSQL's messages count characters from the beginning of the text; its trees count bytes. */
+export function byteOffset(query: string, characters: number): number {
+  return Buffer.byteLength([...query].slice(0, characters).join(""), "utf8");
+}
+
+/** A name out of somebody's query in a sentence of ours. */
+export function shown(...names: readonly string[]): string {
+  const text = names.map((name) => (/^[a-z_][a-z0-9_$]*$/.test(name) ? name : JSON.stringify(name))).join(".");
+  return text.length > LONGEST_NAME ? `${text.slice(0, LONGEST_NAME)}…` : text;
+}

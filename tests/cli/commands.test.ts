@@ -1,0 +1,233 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type CliBench, type CliResult, COMMAND, FILMS, openCliBench } from "../support/cli.ts";
+
+/** The commands as real processes, against a real API and a real runner. */
+
+let bench: CliBench;
+beforeAll(async () => {
+  bench = await openCliBench();
+  await bench.startApi();
+  await bench.startRunner();
+  await bench.create("film", { description: "Every film." });
+  await bench.create("other_mart", { enabled: false });
+  expect((await bench.cli(["run", "film", "--wait"])).code).toBe(0);
+});
+afterAll(() => bench?.stop());
+
+/** A table that a person reads: the titles first, nothing said beside it. */
+function rowsOf({ code, stdout, stderr }: CliResult): string[][] {
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  const lines = stdout.trimEnd().split("\n");
+  expect(lines[0]).toMatch(/^\s*[A-Z][A-Z0-9/ ]+$/);
+  return lines.slice(1).map((line) => line.trim().split(/ {2,}/));
+}
+
+describe("looking", () => {
+  it("list: a table of all pipelines, and the API's page as JSON", async () => {
+    expect(rowsOf(await bench.cli(["list"]))).toEqual([
+      ["film", "IDLE", "full", "analytics.film", "Every film."],
+      ["other_mart", "IDLE (disabled)", "full", "analytics.other_mart"],
+    ]);
+    const answer = await (await fetch(`${bench.url}/api/v1/pipelines?limit=200`)).json();
+    expect(await bench.json(["list"])).toEqual(answer);
+    expect((await bench.json(["list", "--name", "oth"])).items).toMatchObject([{ name: "other_mart" }]);
+  });
+
+  it("get: the whole pipeline, as YAML or as JSON", async () => {
+    const { stdout } = await bench.cli(["get", "film"]);
+    expect(stdout).toMatch(/^name: film$/m);
+    expect(stdout).toMatch(/^source_query: SELECT id, title FROM content.film$/m);
+    expect(await bench.json(["get", "film"])).toEqual(await (await fetch(`${bench.url}/api/v1/pipelines/film`)).json());
+  });
+
+  it("status: what pipelines do and how the last run ended, of one or of all", async () => {
+    const rows = rowsOf(await bench.cli(["status"]));
+    expect(rows.map((row) => row.slice(0, 4))).toEqual([
+      ["film", "IDLE", "SUCCESS", "1,000"],
+      ["other_mart", "IDLE (disabled)", "never"],
+    ]);
+    expect(rows[0]?.at(-1)).toMatch(/^\d+ (s|min) ago$/);
+    expect(await bench.json(["status", "film"])).toMatchObject({ name: "film", last_run: { rows_read: FILMS } });
+    expect((await bench.json(["status"])).items).toHaveLength(2);
+  });
+
+  it("runs: newest first, as many as asked for", async () => {
+    expect(rowsOf(await bench.cli(["runs", "film"]))[0]?.slice(1, 3)).toEqual(["SUCCESS", "api"]);
+    expect(await bench.json(["runs", "film", "--limit", "1"])).toMatchObject({ items: [{ rows_read: FILMS }] });
+    expect((await bench.cli(["runs", "other_mart"])).stderr).toBe("It has never run.\n");
+  });
+
+  it("runners and tasks: who is there, and with what", async () => {
+    expect(rowsOf(await bench.cli(["runners"]))[0]?.[2]).toBe("alive");
+    expect((await bench.json(["runners"])).items).toMatchObject([{ alive: true }]);
+    expect(await bench.json(["tasks"])).toEqual({ items: [] });
+    expect(await bench.cli(["tasks"])).toMatchObject({ code: 0, stdout: "", stderr: expect.stringMatching(/\.\n$/) });
+  });
+});
+
+describe("trying out", () => {
+  it("preview: the first rows of a pipeline or of a query", async () => {
+    const { stdout, stderr } = await bench.cli(["preview", "film", "--limit", "2"]);
+    expect(stdout.split("\n")[0]).toMatch(/^id +title$/);
+    expect(stdout.trimEnd().split("\n")).toHaveLength(3);
+    expect(stderr).toBe("There are more rows.\n");
+    const query = "SELECT id, NULL::text AS nothing FROM content.film WHERE id = 7";
+    expect(await bench.json(["preview", "--query", query])).toMatchObject({ rows: [["7", null]], complete: true });
+    expect((await bench.cli(["preview", "--query", query])).stdout).toMatch(/^7 +NULL$/m);
+  });
+
+  it("validate: a stored pipeline, and configurations in YAML and JSON", async () => {
+    expect(await bench.cli(["validate", "film"])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^film is valid/),
+    });
+    const good = await bench.write(
+      "good.yaml",
+      "name: good\nsource_query: |\n  SELECT id\n  FROM content.film\ntarget_table: analytics.good\ntarget_key: [id]\ncreate_target: true\n",
+    );
+    expect(await bench.json(["validate", "-f", good])).toMatchObject({ valid: true, problems: [] });
+    const bad = { name: "bad", source_query: "SELECT id FROM content.no_such", target_table: "analytics.bad" };
+    const file = await bench.write("bad.json", JSON.stringify({ pipelines: [bad, { ...bad, name: "worse" }] }));
+    const { code, stdout } = await bench.cli(["validate", "-f", file]);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^bad is not valid.*\n {2}error at \/\w+.*: .*\.\n {4}\S.*\.$/m);
+    expect(stdout).toMatch(/^worse is not valid/m);
+  });
+
+  it("validate: a configuration that is no configuration names every field", async () => {
+    const file = await bench.write("odd.yaml", "name: 1x\nbatch_size: 0\ntarget_table: analytics.x\n");
+    const { code, stdout, stderr } = await bench.cli(["validate", "-f", file]);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toMatch(/^vitrina: .*\.\n {2}\S.*\n/);
+    expect(stderr).toMatch(/^ {2}\/name: .*\.$/m);
+    expect(stderr).toMatch(/^ {2}\/batch_size: .*\.$/m);
+  });
+});
+
+describe("versions and state", () => {
+  it("versions, diff and restore go through what was configured before", async () => {
+    await bench.create("changing");
+    const body = JSON.stringify({ batch_size: 7 });
+    const init = { method: "PATCH", headers: { "content-type": "application/json" }, body };
+    expect((await fetch(`${bench.url}/api/v1/pipelines/changing`, init)).status).toBe(200);
+    expect(rowsOf(await bench.cli(["versions", "changing"])).map((row) => row.slice(0, 1))).toEqual([["2"], ["1"]]);
+    expect(rowsOf(await bench.cli(["diff", "changing", "2"]))).toEqual([["batch_size", "100", "7"]]);
+    const { code, stderr } = await bench.cli(["restore", "changing", "1"]);
+    expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining("version 3 now") });
+    expect(await bench.json(["get", "changing"])).toMatchObject({ batch_size: 100, config_version: 3 });
+  });
+
+  it("state: a change says what it means, and without a terminal needs --yes", async () => {
+    expect(rowsOf(await bench.cli(["state", "film"]))[0]?.[0]).toBe("none");
+    const refused = await bench.cli(["state", "film", "reset"]);
+    expect(refused).toMatchObject({ code: 64, stdout: "" });
+    expect(refused.stderr).toMatch(/^vitrina: film forgets its position.*\n {2}Add --yes to do it\.\n$/);
+    expect(await bench.json(["state", "film", "reset", "--yes"])).toMatchObject({ last_processed_value: null });
+    await bench.create("growing", { mode: "incremental", incremental_key: "id" });
+    const set = await bench.json(["state", "growing", "set", "900", "--yes"]);
+    expect(set).toMatchObject({ last_processed_value: "900" });
+    expect((await bench.cli(["state", "film", "set", "--yes"])).code).toBe(64);
+  });
+});
+
+describe("reconcile and rejects", () => {
+  it("reconcile --wait: 0 when both sides are the same, 1 when they differ, and which keys", async () => {
+    await bench.create("compared");
+    expect((await bench.cli(["run", "compared", "--wait"])).code).toBe(0);
+    expect((await bench.json(["reconcile", "compared", "--wait"])).status).toBe("MATCH");
+    await bench.database.query("DELETE FROM analytics.compared WHERE id = 13");
+    const { code, stdout, stderr } = await bench.cli(["reconcile", "compared", "--wait"]);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^DIFFERENT +1,000 +1 +0 +0 +0$/m);
+    expect(stderr).toContain("missing in the target: id=13\n");
+  });
+
+  it("rejects: listed with their reason, tried again, forgotten", async () => {
+    await bench.database.query("CREATE TABLE analytics.picky (id int PRIMARY KEY, title text CHECK (id <> 5))");
+    await bench.database.query("GRANT ALL ON analytics.picky TO vitrina_writer");
+    await bench.create("picky", { create_target: false });
+    expect((await bench.cli(["run", "picky", "--wait"])).stdout).toMatch(/^picky +SUCCESS .* 1 +[\d,]+ +[\d.]+$/m);
+    const [row] = rowsOf(await bench.cli(["rejects", "picky"]));
+    expect(row?.slice(1, 3)).toEqual(["OPEN", '{"id":"5"}']);
+    expect((await bench.cli(["rejects", "picky", "--discard"])).code).toBe(64);
+    expect((await bench.cli(["rejects", "picky", "--discard", "--retry"])).code).toBe(64);
+    expect(await bench.json(["rejects", "picky", "--retry"])).toMatchObject({ retried: 1 });
+    expect(await bench.json(["rejects", "picky", "--discard", "--yes"])).toEqual({ discarded: expect.any(Number) });
+  });
+});
+
+describe("what goes wrong", () => {
+  it("is said as a sentence with a hint on standard error, with exit code 1", async () => {
+    for (const args of [
+      ["get", "nobody"],
+      ["run", "nobody"],
+      ["run", "other_mart"],
+      ["pause", "film"],
+    ]) {
+      const { code, stdout, stderr } = await bench.cli([...args, "-o", "json"]);
+      expect({ args, code, stdout }).toEqual({ args, code: 1, stdout: "" });
+      expect(stderr).toMatch(/^vitrina: .*\.\n {2}\S.*\.\n$/);
+    }
+  });
+
+  it("3 when nothing answers, or something else than this API", async () => {
+    const closed = await bench.cli(["list", "--api", "http://127.0.0.1:1023"]);
+    expect(closed).toMatchObject({ code: 3, stdout: "" });
+    expect(closed.stderr).toMatch(/^vitrina: The API at http:\/\/127.0.0.1:1023 cannot be reached.*\n {2}.*--api/);
+    const stranger = createServer((_, response) => response.end("<h1>It works!</h1>"));
+    await new Promise<void>((resolve) => stranger.listen(0, "127.0.0.1", resolve));
+    const address = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`;
+    const foreign = await bench.cli(["list"], { VITRINA_API_URL: address });
+    stranger.close();
+    expect(foreign).toMatchObject({
+      code: 3,
+      stdout: "",
+      stderr: expect.stringContaining("is not the API of Vitrina"),
+    });
+  });
+
+  it.each([
+    [["lst"]],
+    [["list", "--nonsense"]],
+    [["get"]],
+    [["list", "-o", "xml"]],
+    [["list", "--api", "ftp://example.com"]],
+    [["list", "--key-file", "no-such-file"]],
+    [["list", "--key", "canary"]],
+    [["runs", "film", "--limit", "0"]],
+    [["preview"]],
+    [["preview", "film", "--query", "SELECT 1 AS id"]],
+    [["validate"]],
+    [["state", "film", "forget"]],
+    [[]],
+  ])("64 for wrong usage: vitrina %j", async (args) => {
+    const { code, stdout, stderr } = await bench.cli(args);
+    expect({ code, stdout }).toEqual({ code: 64, stdout: "" });
+    expect(stderr).not.toMatch(/\n\s+at /);
+    expect(stderr.length).toBeGreaterThan(10);
+  });
+
+  it("no error when the reader stops reading", async () => {
+    const child = spawn(process.execPath, [COMMAND, "events"], {
+      env: { PATH: process.env["PATH"], VITRINA_API_URL: bench.url },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let stderr = "";
+    child.stderr.on("data", (chunk) => {
+      stderr += chunk;
+    });
+    const closed = once(child, "close");
+    // The first output proves that it listens; afterwards nobody reads any more.
+    const run = bench.cli(["run", "film", "--wait"]);
+    await once(child.stdout, "data");
+    child.stdout.destroy();
+    await run;
+    await bench.cli(["run", "film", "--wait"]);
+    expect(await closed).toEqual([0, null]);
+    expect(stderr).toBe("");
+  });
+});

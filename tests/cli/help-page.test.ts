@@ -1,0 +1,39 @@
+import { readFile, writeFile } from "node:fs/promises";
+import type { Command } from "commander";
+import { expect, it } from "vitest";
+import { buildProgram } from "../../src/main/program.ts";
+
+const FILE = new URL("../../docs/CLI.md", import.meta.url);
+const WIDTH = 100;
+
+const INTRODUCTION = `# Command line
+
+Every command of \`npx vitrina\`, as its \`--help\` shows it. The commands of the first group start Vitrina's parts or work
+on its database; those of the second speak to the API, from any machine that reaches it. Their data goes to standard
+output, and everything that is said about it to standard error.
+
+This page is made from the program: \`UPDATE_DOCS=1 npx vitest run tests/cli/help-page.test.ts\` writes it anew.
+`;
+
+function helpOf(command: Command): string {
+  let text = "";
+  const write = (part: string): void => {
+    text += part;
+  };
+  command.configureOutput({ writeOut: write, getOutHelpWidth: () => WIDTH, getOutHasColors: () => false });
+  command.outputHelp();
+  return text.trimEnd();
+}
+
+/** The command itself, and those below it. */
+function sections(command: Command, parents: readonly string[] = []): string[] {
+  const path = [...parents, command.name()];
+  const own = `## ${path.join(" ")}\n\n\`\`\`\n${helpOf(command)}\n\`\`\`\n`;
+  return [own, ...command.commands.flatMap((child) => sections(child, path))];
+}
+
+it("docs/CLI.md shows the help of every command (UPDATE_DOCS=1 writes it anew)", async () => {
+  const page = [INTRODUCTION, ...sections(buildProgram())].join("\n");
+  if (process.env["UPDATE_DOCS"] === "1") await writeFile(FILE, page);
+  expect(await readFile(FILE, "utf8")).toBe(page);
+});

@@ -1,0 +1,58 @@
+import { describe, expect, it } from "vitest";
+import { type Circumstances, type Differences, explain, judge } from "../../src/domain/reconcile.ts";
+
+const NOTHING = { count: 0, keys: [] };
+const SOURCE = {
+  rows: 0,
+  rows_duplicate: 0,
+  rows_refused: 0,
+  key_min: null,
+  key_max: null,
+  incremental_key_min: null,
+  incremental_key_max: null,
+};
+const found = (some: Partial<Record<keyof Differences, number>>) => {
+  const of = (kind: keyof Differences) => ({ ...NOTHING, count: some[kind] ?? 0 });
+  const [missing, extra, different, pending] = [of("missing"), of("extra"), of("different"), of("pending")];
+  return { missing, extra, different, pending, source: SOURCE };
+};
+const quiet = (mode: "full" | "incremental"): Circumstances => ({
+  mode,
+  runWasActive: false,
+  watermarkIsForeign: false,
+});
+const busy = (mode: "full" | "incremental"): Circumstances => ({ ...quiet(mode), runWasActive: true });
+
+describe("judge", () => {
+  it("R7 pending rows are no difference", () => {
+    expect(judge(found({ pending: 5 }), quiet("incremental"))).toBe("MATCH");
+  });
+
+  it.each(["missing", "extra", "different"] as const)("R7 one row %s is a difference", (kind) => {
+    expect(judge(found({ [kind]: 1 }), quiet("full"))).toBe("DIFFERENT");
+    expect(judge(found({ [kind]: 1 }), quiet("incremental"))).toBe("DIFFERENT");
+    expect(judge(found({ [kind]: 1 }), busy("incremental"))).toBe("DIFFERENT");
+  });
+
+  it("R7 a full load at the same time explains every difference, and no difference needs no explanation", () => {
+    expect(judge(found({ missing: 1 }), busy("full"))).toBe("INCONCLUSIVE");
+    expect(judge(found({}), busy("full"))).toBe("MATCH");
+  });
+});
+
+describe("explain", () => {
+  it("says nothing where there is nothing to explain", () => {
+    expect(explain(found({}), busy("full"))).toEqual([]);
+    expect(explain(found({}), quiet("incremental"))).toEqual([]);
+  });
+
+  it.each([
+    ["a run at the same time", found({ missing: 1 }), busy("full"), /A run of this pipeline was active/],
+    ["deletions", found({ extra: 1 }), quiet("incremental"), /deleted from the source/],
+    ["a foreign checkpoint", found({}), { ...quiet("incremental"), watermarkIsForeign: true }, /another query/],
+    ["refused rows", { ...found({}), source: { ...SOURCE, rows_refused: 1 } }, quiet("full"), /does not fit/],
+    ["duplicates", { ...found({}), source: { ...SOURCE, rows_duplicate: 1 } }, quiet("full"), /the last of them/],
+  ] as const)("tells of %s", (_, differences, circumstances, sentence) => {
+    expect(explain(differences, circumstances)).toEqual([expect.stringMatching(sentence)]);
+  });
+});

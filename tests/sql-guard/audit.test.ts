@@ -1,0 +1,122 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { EmbeddedPostgres } from "../../src/embedded-postgres/start-embedded-postgres.ts";
+import { type Client, connectForData } from "../../src/postgres/connection.ts";
+import { auditQuery } from "../../src/sql-guard/guard.ts";
+import { startTestServer } from "../support/global-setup.ts";
+import { BENIGN } from "./benign.ts";
+import { extendedSession, type GuardedDatabase, loadFixture, openGuardedDatabase, RULES } from "./fixture.ts";
+import { REFUSED_BY_AUDIT } from "./hostile.ts";
+
+describe("the audit", () => {
+  let guarded: GuardedDatabase;
+  beforeAll(async () => {
+    guarded = await openGuardedDatabase();
+  });
+  afterAll(() => guarded.close());
+
+  const audit = (query: string): Promise<void> => auditQuery(guarded.reader, query, RULES);
+
+  it("tells through which view a table is reached", async () => {
+    await expect(audit("SELECT * FROM content.leaky_deep")).rejects.toMatchObject({
+      code: "QUERY_REFUSED",
+      problems: [
+        {
+          pointer: "",
+          message:
+            "The table auth.users (reached through content.leaky) is outside the allowed schemas (content, ugc).",
+        },
+      ],
+    });
+  });
+
+  it("tells the place of what PostgreSQL does not understand", async () => {
+    await expect(audit("-- ё\nSELECT 'ё' AS a,\n  nonsense FROM content.film_work;")).rejects.toMatchObject({
+      code: "SOURCE_QUERY_FAILED",
+      message: 'Could not run the source query, line 3, column 3: column "nonsense" does not exist (SQLSTATE 42703).',
+    });
+  });
+
+  it("runs nothing of the query, not even its constant parts", async () => {
+    await audit("SELECT 1 / 0 AS a, 'x'::text::integer AS b, lpad('x', 1000000000) AS c");
+  });
+
+  it("refuses by itself what only the text tells", async () => {
+    await expect(audit("SELECT 1; COMMIT; DROP TABLE content.film_work")).rejects.toMatchObject({
+      code: "QUERY_REFUSED",
+    });
+  });
+
+  it("does not look at what a session was set to", async () => {
+    await guarded.client.query("SET search_path = auth, content; SET standard_conforming_strings = off");
+    try {
+      await expect(audit("SELECT 1 ### 2 AS x")).rejects.toMatchObject({ code: "SOURCE_QUERY_FAILED" });
+      await audit("SELECT '\\' AS a FROM content.film_work WHERE title <> ' , auth.users --'");
+    } finally {
+      await guarded.client.query("RESET search_path; RESET standard_conforming_strings");
+    }
+  });
+
+  it("follows a partition out of the allowed schemas, and refuses tables of other servers", async () => {
+    await guarded.database.query(
+      "CREATE TABLE extra.event_2021 PARTITION OF content.event FOR VALUES FROM ('2021-01-01') TO ('2022-01-01')",
+    );
+    await expect(audit("SELECT id FROM content.event")).rejects.toThrow(
+      /extra\.event_2021 \(reached through content\.event\)/,
+    );
+    await guarded.database.query(
+      `DROP TABLE extra.event_2021; CREATE FOREIGN DATA WRAPPER nowhere; CREATE SERVER nowhere FOREIGN DATA WRAPPER nowhere;
+       CREATE FOREIGN TABLE content.far PARTITION OF content.event FOR VALUES FROM ('2021-01-01') TO ('2022-01-01') SERVER nowhere`,
+    );
+    await expect(audit("SELECT id FROM content.event")).rejects.toThrow(/content\.far .*is neither a table nor a view/);
+    await guarded.database.query("DROP FOREIGN TABLE content.far");
+    await audit("SELECT id FROM content.event");
+  });
+
+  it("says what to grant where the reader may not make temporary views, and never goes without", async () => {
+    const [{ name } = {}] = await guarded.database.query("SELECT current_database() AS name");
+    await guarded.database.query(`REVOKE TEMPORARY ON DATABASE ${name} FROM PUBLIC, vitrina_reader`);
+    await expect(audit("SELECT id FROM content.film_work")).rejects.toMatchObject({
+      code: "SOURCE_NOT_AUDITABLE",
+      hint: `Run GRANT TEMPORARY ON DATABASE ${name} TO vitrina_reader.`,
+    });
+    await guarded.database.query(`GRANT TEMPORARY ON DATABASE ${name} TO vitrina_reader`);
+    await audit("SELECT id FROM content.film_work");
+  });
+});
+
+describe("the audit on a standby, where no view can be made", () => {
+  let dataDir: string;
+  let server: EmbeddedPostgres;
+  let client: Client;
+
+  beforeAll(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), "vitrina-standby-"));
+    const primary = await startTestServer(dataDir);
+    await loadFixture(primary.url);
+    await primary.stop();
+    await writeFile(join(dataDir, "postgres", "standby.signal"), "");
+    server = await startTestServer(dataDir);
+    client = await connectForData({ url: server.url, applicationName: "vitrina test" });
+    const { rows } = await client.query("SELECT pg_is_in_recovery()::text AS standby");
+    expect(rows).toEqual([{ standby: "true" }]);
+  });
+  afterAll(async () => {
+    await client?.end();
+    await server?.stop();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+
+  const audit = (query: string): Promise<void> => auditQuery(extendedSession(client), query, RULES);
+
+  it.each(BENIGN)("accepts the queries of analysts: $name", ({ sql }) => audit(sql));
+
+  /** The server itself refuses to run them; without a view nobody learns of it before. */
+  const foundOutLater = /not there|own operator without|row that is an own function/;
+  const refused = REFUSED_BY_AUDIT.filter(({ name }) => !foundOutLater.test(name));
+  it.each(refused)("refuses what reaches too far: $name", async ({ sql }) => {
+    await expect(audit(sql)).rejects.toMatchObject({ code: "QUERY_REFUSED" });
+  });
+});

@@ -1,0 +1,130 @@
+import { inject } from "vitest";
+import type { SqlSession } from "../../src/domain/sql-session.ts";
+import { type Client, connectForData } from "../../src/postgres/connection.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+
+/** The allowed schemas of the corpus. */
+export const RULES = { allowedSchemas: ["content", "ugc"] };
+
+/** What the corpus speaks of: two readable schemas, one that is not, and every kind of door between them. */
+const SCHEMA = `
+  CREATE SCHEMA content;
+  CREATE SCHEMA ugc;
+  CREATE SCHEMA auth;
+  CREATE SCHEMA extra;
+
+  CREATE TYPE content.mood AS ENUM ('calm', 'tense');
+  CREATE TYPE content.hue AS ENUM ('light', 'dark');
+  CREATE DOMAIN content.score AS numeric(4, 2) CHECK (VALUE BETWEEN 0 AND 10);
+  CREATE TABLE content.film_work (
+    id uuid PRIMARY KEY, title text NOT NULL, description text, creation_date date, rating numeric(4, 2),
+    type text NOT NULL DEFAULT 'movie', mood content.mood, best content.score, tags text[], meta jsonb,
+    modified timestamptz NOT NULL DEFAULT now(), has_subtitles boolean, "end" text);
+  CREATE TABLE content.paint (hue content.hue);
+  CREATE TABLE content.genre (id uuid PRIMARY KEY, name text NOT NULL, parent_id uuid);
+  CREATE TABLE content.genre_film_work (film_work_id uuid, genre_id uuid, PRIMARY KEY (film_work_id, genre_id));
+  CREATE TABLE ugc.ratings (film_id uuid, user_id uuid, rating numeric, updated_at timestamptz);
+  CREATE TABLE auth.users (login text, password_hash text, film_id uuid);
+  CREATE TABLE public.victim (id integer);
+  CREATE SEQUENCE content.seq1;
+
+  INSERT INTO content.film_work (id, title, rating, creation_date, tags, meta)
+    SELECT md5('film ' || n)::uuid, 'Film ' || n, n % 10, '2000-01-01'::date + n, ARRAY['a', 'b'], jsonb_build_object('n', n)
+      FROM generate_series(1, 50) AS n;
+  INSERT INTO content.genre SELECT md5('genre ' || n)::uuid, 'Genre ' || n, NULL FROM generate_series(1, 5) AS n;
+  INSERT INTO ugc.ratings
+    SELECT md5('film ' || n % 50 + 1)::uuid, md5('user ' || n)::uuid, n % 11, now() FROM generate_series(1, 200) AS n;
+  INSERT INTO auth.users VALUES ('root', 's3cret', NULL);
+  INSERT INTO public.victim VALUES (1);
+
+  CREATE VIEW content.films AS SELECT id, upper(title) AS title, rating FROM content.film_work;
+  CREATE VIEW content.best_films AS SELECT * FROM content.films WHERE rating > 8;
+  CREATE VIEW content.leaky AS SELECT login, password_hash FROM auth.users;
+  CREATE VIEW content.leaky_deep AS SELECT f.title, l.login FROM content.films f CROSS JOIN content.leaky l;
+  CREATE VIEW content.leaky_invoker WITH (security_invoker = true) AS SELECT login FROM auth.users;
+  CREATE VIEW content.leaky_sub AS SELECT id, (SELECT max(login) FROM auth.users) AS login FROM content.film_work;
+  CREATE VIEW content.settings AS SELECT name, setting FROM pg_settings;
+  CREATE VIEW content.sleepy AS SELECT id, pg_sleep(0) IS NULL AS slept FROM content.film_work;
+  CREATE MATERIALIZED VIEW content.monthly AS
+    SELECT date_trunc('month', modified) AS month, count(*) AS n, random() AS noise FROM content.film_work GROUP BY 1;
+  CREATE MATERIALIZED VIEW content.leaky_kept AS SELECT login FROM auth.users;
+
+  CREATE TABLE content.event (id integer, at date) PARTITION BY RANGE (at);
+  CREATE TABLE content.event_2020 PARTITION OF content.event FOR VALUES FROM ('2020-01-01') TO ('2021-01-01');
+  CREATE TABLE content.person (name text);
+  CREATE TABLE auth.staff (salary integer) INHERITS (content.person);
+
+  CREATE FUNCTION content.secdef_del() RETURNS integer LANGUAGE sql VOLATILE SECURITY DEFINER
+    AS 'DELETE FROM public.victim; SELECT 1';
+  CREATE FUNCTION content.lying_stable() RETURNS text LANGUAGE sql STABLE SECURITY DEFINER
+    AS 'SELECT max(password_hash) FROM auth.users';
+  CREATE FUNCTION content.lying_immutable(integer, integer) RETURNS text LANGUAGE sql IMMUTABLE SECURITY DEFINER
+    AS 'SELECT max(password_hash) FROM auth.users';
+  CREATE FUNCTION content.row_secret(content.film_work) RETURNS text LANGUAGE sql STABLE SECURITY DEFINER
+    AS 'SELECT max(password_hash) FROM auth.users';
+  CREATE OPERATOR content.### (LEFTARG = integer, RIGHTARG = integer, FUNCTION = content.lying_immutable);
+  CREATE VIEW content.by_operator AS SELECT 1 OPERATOR(content.###) 2 AS secret;
+  CREATE VIEW content.by_function AS SELECT content.lying_stable() AS secret;
+
+  CREATE FUNCTION content.hue_secret(content.hue) RETURNS integer LANGUAGE sql IMMUTABLE SECURITY DEFINER
+    AS 'SELECT length(max(password_hash)) FROM auth.users';
+  CREATE CAST (content.hue AS integer) WITH FUNCTION content.hue_secret (content.hue) AS IMPLICIT;
+  CREATE AGGREGATE content.secret_sum (integer) (SFUNC = int4_sum, STYPE = bigint);
+`;
+
+const GRANTS = `
+  GRANT USAGE ON SCHEMA content, ugc TO vitrina_reader;
+  GRANT SELECT ON ALL TABLES IN SCHEMA content, ugc TO vitrina_reader;
+`;
+
+/** Into a server of its own, without the roles of Vitrina. */
+export async function loadFixture(url: string): Promise<void> {
+  const client = await connectForData({ url, applicationName: "vitrina test" });
+  await client.query(SCHEMA);
+  await client.end();
+}
+
+export interface GuardedDatabase {
+  readonly database: TestDatabase;
+  /** The reader, by the extended protocol. */
+  readonly reader: SqlSession;
+  readonly client: Client;
+  /** Changes when anything in the database was changed. */
+  fingerprint(): Promise<string>;
+  close(): Promise<void>;
+}
+
+export async function openGuardedDatabase(): Promise<GuardedDatabase> {
+  const database = await createTestDatabase(inject("postgresUrl"));
+  await database.query(SCHEMA);
+  await database.query(GRANTS);
+  const client = await connectForData({
+    url: database.urls.reader,
+    applicationName: "vitrina test",
+    settings: { search_path: "pg_catalog", default_transaction_read_only: "on" },
+  });
+  return {
+    database,
+    client,
+    reader: extendedSession(client),
+    fingerprint: async () => JSON.stringify(await database.query(FINGERPRINT)),
+    async close() {
+      await client.end();
+      await database.drop();
+    },
+  };
+}
+
+export function extendedSession(client: Client): SqlSession {
+  return { query: (text, values) => client.query({ text, values, queryMode: "extended" } as never) };
+}
+
+const FINGERPRINT = `
+  SELECT (SELECT md5(string_agg(f::text, ',' ORDER BY id)) FROM content.film_work f) AS films,
+         (SELECT md5(string_agg(r::text, ',' ORDER BY user_id)) FROM ugc.ratings r) AS ratings,
+         (SELECT md5(string_agg(u::text, ',')) FROM auth.users u) AS users,
+         (SELECT count(*) FROM public.victim) AS victims,
+         (SELECT last_value::text || is_called FROM content.seq1) AS sequence,
+         (SELECT count(*) FROM pg_largeobject_metadata) AS large_objects,
+         (SELECT count(*) FROM pg_class WHERE relpersistence <> 't') AS relations,
+         (SELECT count(*) FROM pg_replication_slots) AS slots`;

@@ -1,0 +1,36 @@
+import { startApi } from "../../src/main/api.ts";
+import { createLog } from "../../src/observability/log.ts";
+import type { Answer } from "./api-client.ts";
+import { type Bench, openBench } from "./pipelines.ts";
+
+/** An API beside a runner on one database, with a readable schema `content`. */
+export interface TryOut extends Bench {
+  readonly url: string;
+  post(path: string, body?: unknown, init?: RequestInit): Promise<Answer>;
+}
+
+export async function openTryOut(settings: Record<string, string> = {}): Promise<TryOut> {
+  const bench = await openBench(settings);
+  const api = await startApi(bench.database.settings, bench.database.urls, createLog({ level: "silent" }));
+  return {
+    ...bench,
+    url: api.url,
+    async post(path, body, init) {
+      const content = body === undefined ? {} : { body: JSON.stringify(body), headers: JSON_TYPE };
+      const response = await fetch(`${api.url}${path}`, { method: "POST", ...content, ...init });
+      const text = await response.text();
+      return {
+        status: response.status,
+        headers: response.headers,
+        text,
+        body: text === "" ? undefined : JSON.parse(text),
+      };
+    },
+    async close() {
+      await api.stop();
+      await bench.close();
+    },
+  };
+}
+
+const JSON_TYPE = { "content-type": "application/json" };
