@@ -71,6 +71,9 @@ function createKey(folder, role) {
 const SETTINGS = `
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", "304", "401", "403", "404", "409", "412", "422"]
+
+[checks.negative_data_rejection]
+expected-statuses = ["400", "401", "403", "404", "405", "409", "412", "413", "415", "422", "429"]
 `;
 
 const st = installSchemathesis();
