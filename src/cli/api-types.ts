@@ -386,6 +386,10 @@ export interface Operations {
       readonly status: "ok";
     };
   };
+  /** Metrics for Prometheus */
+  getMetrics: {
+    answer: string;
+  };
   /** Read a pipeline */
   getPipeline: {
     params: {
@@ -1443,6 +1447,7 @@ export const ROUTES = {
   discardRejects: { method: "POST", path: "/api/v1/pipelines/{id}/rejects/discard" },
   getHealth: { method: "GET", path: "/api/v1/health" },
   getLiveness: { method: "GET", path: "/api/v1/health/live" },
+  getMetrics: { method: "GET", path: "/api/v1/metrics" },
   getPipeline: { method: "GET", path: "/api/v1/pipelines/{id}" },
   getPipelineState: { method: "GET", path: "/api/v1/pipelines/{id}/state" },
   getPipelineStatus: { method: "GET", path: "/api/v1/pipelines/{id}/status" },

@@ -64,6 +64,7 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   getReconcile: "viewer",
 
   // Health
+  getMetrics: "viewer",
   getHealth: "anyone",
   getLiveness: "anyone",
   getReadiness: "anyone",

@@ -26,6 +26,7 @@ export interface MetaStore {
   // Configuration
   /** By name. */
   listPipelines(page: PageRequest, filter?: PipelineFilter): Promise<Page<Pipeline>>;
+  countPipelines(): Promise<PipelineCounts>;
   /** By id or by name. */
   getPipeline(idOrName: string): Promise<Pipeline>;
   createPipeline(pipeline: NewPipeline, author: string): Promise<Pipeline>;
@@ -177,6 +178,12 @@ export interface RejectsPage extends PageRequest {
 export interface Page<T> {
   readonly items: T[];
   readonly next: string | null;
+}
+
+export interface PipelineCounts {
+  readonly byStatus: ReadonlyMap<PipelineStatus, number>;
+  /** 0 when none waits. */
+  readonly oldestWaitingSeconds: number;
 }
 
 /** Every field that is given must fit. */

@@ -43,6 +43,7 @@ describe("/openapi.json", () => {
       "get /health/live",
       "get /health/ready",
       "get /keys",
+      "get /metrics",
       "get /pipelines",
       "get /pipelines/{id}",
       "get /pipelines/{id}/reconciles",

@@ -12,6 +12,7 @@ import { claimNext, extendLease, finishRun, RENEW_LEASES, rescueExpired, startNe
 import { createKey, findKey, listKeys, markKeyUsed, revokeKey } from "./keys.ts";
 import { listen } from "./listen.ts";
 import {
+  countPipelines,
   createPipeline,
   deletePipeline,
   getPipeline,
@@ -50,6 +51,7 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
 
   return {
     listPipelines: (page, filter = {}) => asking("list the pipelines", listPipelines(pool, page, filter)),
+    countPipelines: () => asking("count the pipelines", countPipelines(pool)),
     getPipeline: (idOrName) => asking("read the pipeline", getPipeline(pool, idOrName)),
     createPipeline: (pipeline, author) => asking("create the pipeline", createPipeline(pool, pipeline, author)),
     updatePipeline: (id, patch, author, check, expectedVersion) =>
