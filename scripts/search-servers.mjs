@@ -129,6 +129,7 @@ export async function startSearchServer(name) {
   const url = `http://127.0.0.1:${port}`;
   await cp(join(distribution.folder, "config"), join(folder, "config"), { recursive: true });
   for (const part of ["data", "logs", "tmp"]) await mkdir(join(folder, part));
+  await keepLogsOutside(join(folder, "config", "jvm.options"));
   const file = join(folder, "config", `${distribution.family}.yml`);
   await writeFile(file, serverSettings(distribution, folder, port, await freePort()));
   const user = await serverUser();
@@ -172,6 +173,12 @@ export async function startSearchServer(name) {
     throw error;
   }
   return { url, kill, restart: start, stop };
+}
+
+/** The log of the garbage collector would go into the folder of the distribution. */
+async function keepLogsOutside(file) {
+  const lines = (await readFile(file, "utf8")).split("\n");
+  await writeFile(file, lines.filter((line) => !line.includes("gc.log")).join("\n"));
 }
 
 function serverSettings({ family }, folder, port, transportPort) {

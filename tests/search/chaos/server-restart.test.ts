@@ -34,4 +34,6 @@ it.skipIf(name === null)(
       }
     }
   },
+  // A server takes its time to start, three times.
+  600_000,
 );
