@@ -1,11 +1,14 @@
 .DEFAULT_GOAL := help
-.PHONY: start test check bench help
+.PHONY: start test test-search check bench help
 
 start: ## start everything on this machine, with the demo; stop with Ctrl-C
 	npm start
 
 test: ## run all tests
 	npm test
+
+test-search: ## run the search suite on real servers
+	npm run test:search
 
 check: ## formatting, types, unused code and all tests: run it before each commit
 	npm run check
@@ -14,4 +17,4 @@ bench: ## measure how fast it is
 	npm run bench
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -3,6 +3,8 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["tests/**/*.test.ts"],
+    // Run by npm run test:search, on real search servers.
+    exclude: ["tests/search/**"],
     testTimeout: 60_000,
     hookTimeout: 120_000,
     // Most tests wait for a database or a process; one worker per core keeps both busy.

@@ -14,7 +14,7 @@ const { startRunner } = await import("./support/runner.mjs");
 const { ratioOf } = await import("./support/statistics.mjs");
 const { REMARKS } = await import("./remarks.mjs");
 const GROUPS = await Promise.all(
-  ["same-database", "two-databases", "changes", "growth", "many-pipelines", "idle"].map(
+  ["same-database", "two-databases", "changes", "growth", "many-pipelines", "idle", "search"].map(
     async (name) => (await import(`./groups/${name}.mjs`)).default,
   ),
 );
@@ -52,7 +52,8 @@ try {
   for (const group of GROUPS) {
     const wanted = group.ratios.filter(({ name }) => options.only.length === 0 || options.only.includes(name));
     if (wanted.length === 0 || (group.onlyInFullBench && options.quick && options.only.length === 0)) continue;
-    groups.push(await measureGroup(group, wanted));
+    const measured = await measureGroup(group, wanted).catch((error) => skipGroup(group, error));
+    if (measured !== undefined) groups.push(measured);
   }
   const isWhole = options.only.length === 0 && !options.quick;
   if (isWhole) {
@@ -67,6 +68,12 @@ try {
 async function leave() {
   await world.runner?.stop();
   await world.close();
+}
+
+function skipGroup({ name, optional }, error) {
+  if (!optional) throw error;
+  skipped.push({ name, reason: error.message });
+  console.log(`  skipped: ${error.message}`);
 }
 
 async function measureGroup(group, ratios) {

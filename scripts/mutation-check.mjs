@@ -147,7 +147,7 @@ const MUTATIONS = [
   },
   {
     name: "guard: a full load deletes without a limit",
-    file: "src/connectors/postgres/loads/deletion-guard.ts",
+    file: "src/connectors/deletion-guard.ts",
     replace: [["if (existing === 0 || deleted === 0) return;", "if (existing >= 0 || deleted === 0) return;"]],
     tests: ["tests/integration/full-load.test.ts"],
   },

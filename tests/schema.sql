@@ -88,6 +88,8 @@ table etl.etl_pipelines
   schedule_error text
   run_request integer not null default 0
   changed_xid xid8 not null default pg_current_xact_id()
+  target_options jsonb not null default '{}'::jsonb
+  restore_id uuid
 table etl.etl_reconciles
   id uuid not null default gen_random_uuid()
   pipeline_id uuid not null
@@ -215,6 +217,7 @@ constraint etl.etl_pipelines etl_pipelines_run_request_check: CHECK ((run_reques
 constraint etl.etl_pipelines etl_pipelines_run_trigger_check: CHECK ((run_trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text])))
 constraint etl.etl_pipelines etl_pipelines_source_type_check: CHECK ((source_type = 'postgres'::text))
 constraint etl.etl_pipelines etl_pipelines_status_check: CHECK ((status = ANY (ARRAY['IDLE'::text, 'RUN_REQUESTED'::text, 'RUNNING'::text, 'PAUSE_REQUESTED'::text, 'PAUSED'::text, 'FAILED'::text])))
+constraint etl.etl_pipelines etl_pipelines_target_options_check: CHECK ((jsonb_typeof(target_options) = 'object'::text))
 constraint etl.etl_pipelines etl_pipelines_target_table_check: CHECK ((target_table <> ''::text))
 constraint etl.etl_pipelines etl_pipelines_type_check: CHECK ((type = ANY (ARRAY['SQL'::text, 'PYTHON'::text, 'TYPESCRIPT'::text])))
 constraint etl.etl_pipelines held_means_leased: CHECK ((((status = ANY (ARRAY['RUNNING'::text, 'PAUSE_REQUESTED'::text])) = (lease_owner IS NOT NULL)) AND ((lease_owner IS NULL) = (lease_expires_at IS NULL))))

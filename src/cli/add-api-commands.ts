@@ -6,6 +6,7 @@ import { addPipelineCommands } from "./commands/pipelines.ts";
 import { addPreviewCommand } from "./commands/preview.ts";
 import { addReconcileCommand } from "./commands/reconcile.ts";
 import { addRejectsCommand } from "./commands/rejects.ts";
+import { addRestorePreviousCommand } from "./commands/restore-previous.ts";
 import { addRunCommand } from "./commands/run.ts";
 import { addRunnerCommands } from "./commands/runners.ts";
 import { addRunsCommand } from "./commands/runs.ts";
@@ -51,6 +52,7 @@ export function addApiCommands(program: Command): void {
   addReconcileCommand(program);
   addRejectsCommand(program);
   addVersionCommands(program);
+  addRestorePreviousCommand(program);
   addStateCommand(program);
   addRunnerCommands(program);
   addEventsCommand(program);

@@ -16,6 +16,17 @@ export type Pipeline = {
   readonly target_table: string;
   /** Key columns of the target; empty: the target's primary key. */
   readonly target_key: readonly string[];
+  /** What only some kinds of target can be told. */
+  readonly target_options: {
+    /** Index: the definition of a field, instead of the one that follows from the column's type. */
+    readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+    /** Index: its settings, such as analysis or number_of_shards. */
+    readonly settings?: Readonly<Record<string, unknown>>;
+    /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+    readonly keep_previous_hours?: number;
+    /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+    readonly delete_when?: string;
+  };
   /** Create the target from the query's column types when it is missing. */
   readonly create_target: boolean;
   /** Add columns of the query that the target lacks, instead of refusing to run. */
@@ -268,6 +279,17 @@ export interface Operations {
       readonly target_table: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key?: readonly string[];
+      /** What only some kinds of target can be told. */
+      readonly target_options?: {
+        /** Index: the definition of a field, instead of the one that follows from the column's type. */
+        readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+        /** Index: its settings, such as analysis or number_of_shards. */
+        readonly settings?: Readonly<Record<string, unknown>>;
+        /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+        readonly keep_previous_hours?: number;
+        /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+        readonly delete_when?: string;
+      };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target?: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
@@ -363,6 +385,10 @@ export interface Operations {
     answer: {
       readonly status: "ok";
     };
+  };
+  /** Metrics for Prometheus */
+  getMetrics: {
+    answer: string;
   };
   /** Read a pipeline */
   getPipeline: {
@@ -783,6 +809,17 @@ export interface Operations {
       readonly target_table?: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key?: readonly string[];
+      /** What only some kinds of target can be told. */
+      readonly target_options?: {
+        /** Index: the definition of a field, instead of the one that follows from the column's type. */
+        readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+        /** Index: its settings, such as analysis or number_of_shards. */
+        readonly settings?: Readonly<Record<string, unknown>>;
+        /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+        readonly keep_previous_hours?: number;
+        /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+        readonly delete_when?: string;
+      };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target?: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
@@ -929,6 +966,14 @@ export interface Operations {
       readonly updated_at: string | null;
     };
   };
+  /** Request the previous index */
+  restorePreviousTarget: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: Pipeline;
+  };
   /** Make a version the present configuration */
   restoreVersion: {
     params: {
@@ -1018,6 +1063,17 @@ export interface Operations {
       readonly target_table?: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key?: readonly string[];
+      /** What only some kinds of target can be told. */
+      readonly target_options?: {
+        /** Index: the definition of a field, instead of the one that follows from the column's type. */
+        readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+        /** Index: its settings, such as analysis or number_of_shards. */
+        readonly settings?: Readonly<Record<string, unknown>>;
+        /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+        readonly keep_previous_hours?: number;
+        /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+        readonly delete_when?: string;
+      };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target?: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
@@ -1076,6 +1132,17 @@ export interface Operations {
       readonly target_table?: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key?: readonly string[];
+      /** What only some kinds of target can be told. */
+      readonly target_options?: {
+        /** Index: the definition of a field, instead of the one that follows from the column's type. */
+        readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+        /** Index: its settings, such as analysis or number_of_shards. */
+        readonly settings?: Readonly<Record<string, unknown>>;
+        /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+        readonly keep_previous_hours?: number;
+        /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+        readonly delete_when?: string;
+      };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target?: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
@@ -1130,6 +1197,17 @@ export interface Operations {
       readonly target_table: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key?: readonly string[];
+      /** What only some kinds of target can be told. */
+      readonly target_options?: {
+        /** Index: the definition of a field, instead of the one that follows from the column's type. */
+        readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+        /** Index: its settings, such as analysis or number_of_shards. */
+        readonly settings?: Readonly<Record<string, unknown>>;
+        /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+        readonly keep_previous_hours?: number;
+        /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+        readonly delete_when?: string;
+      };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target?: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
@@ -1246,6 +1324,17 @@ export interface Operations {
       readonly target_table?: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key?: readonly string[];
+      /** What only some kinds of target can be told. */
+      readonly target_options?: {
+        /** Index: the definition of a field, instead of the one that follows from the column's type. */
+        readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+        /** Index: its settings, such as analysis or number_of_shards. */
+        readonly settings?: Readonly<Record<string, unknown>>;
+        /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+        readonly keep_previous_hours?: number;
+        /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+        readonly delete_when?: string;
+      };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target?: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
@@ -1358,6 +1447,7 @@ export const ROUTES = {
   discardRejects: { method: "POST", path: "/api/v1/pipelines/{id}/rejects/discard" },
   getHealth: { method: "GET", path: "/api/v1/health" },
   getLiveness: { method: "GET", path: "/api/v1/health/live" },
+  getMetrics: { method: "GET", path: "/api/v1/metrics" },
   getPipeline: { method: "GET", path: "/api/v1/pipelines/{id}" },
   getPipelineState: { method: "GET", path: "/api/v1/pipelines/{id}/state" },
   getPipelineStatus: { method: "GET", path: "/api/v1/pipelines/{id}/status" },
@@ -1384,6 +1474,7 @@ export const ROUTES = {
   replacePipelineTasks: { method: "PUT", path: "/api/v1/pipelines/{id}/tasks" },
   requestReconcile: { method: "POST", path: "/api/v1/pipelines/{id}/reconcile" },
   resetPipelineState: { method: "POST", path: "/api/v1/pipelines/{id}/state/reset" },
+  restorePreviousTarget: { method: "POST", path: "/api/v1/pipelines/{id}/restore-previous" },
   restoreVersion: { method: "POST", path: "/api/v1/pipelines/{id}/versions/{version}/restore" },
   retryRejects: { method: "POST", path: "/api/v1/pipelines/{id}/rejects/retry" },
   revokeKey: { method: "DELETE", path: "/api/v1/keys/{id}" },

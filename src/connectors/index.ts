@@ -1,4 +1,5 @@
 import type { Target } from "../domain/target.ts";
+import { type ElasticsearchSinkConfig, openElasticsearchSink } from "./elasticsearch/sink.ts";
 import type { PostgresSourceConfig } from "./postgres/read-session.ts";
 import { openPostgresSink, type PostgresSinkConfig } from "./postgres/sink.ts";
 import { openPostgresSource } from "./postgres/source.ts";
@@ -9,16 +10,20 @@ import type { Source } from "./source.ts";
 interface ConnectorsConfig {
   readonly sources: ReadonlyMap<string, PostgresSourceConfig>;
   readonly postgres: PostgresSinkConfig;
+  readonly elasticsearch: ElasticsearchSinkConfig;
 }
 
 /** Every connector there is. A further sink is one folder and one line here. */
 export interface Connectors {
   source(connection: string): Source | undefined;
-  sink(kind: Target["kind"]): Sink | undefined;
+  sink(kind: Target["kind"]): Sink;
 }
 
 export function openConnectors(config: ConnectorsConfig): Connectors {
-  const sinks: Partial<Record<Target["kind"], Sink>> = { postgres: openPostgresSink(config.postgres) };
+  const sinks: Readonly<Record<Target["kind"], Sink>> = {
+    postgres: openPostgresSink(config.postgres),
+    elasticsearch: openElasticsearchSink(config.elasticsearch),
+  };
   return {
     source: (connection) => {
       const found = config.sources.get(connection);

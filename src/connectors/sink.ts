@@ -1,4 +1,5 @@
 import type { ScanPosition } from "../domain/checkpoint.ts";
+import type { TargetOptions } from "../domain/pipeline.ts";
 import type { Differences, SourceSide, TargetSide } from "../domain/reconcile.ts";
 import type { Column, Row } from "../domain/row.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
@@ -15,6 +16,9 @@ import type { ReadRequest } from "./source.ts";
  *
  * A load of kind `upsert` shows each batch at once. One of kind `replace` shows nothing before `finish`, and then
  * everything: afterwards the target holds exactly the rows that were written.
+ *
+ * A sink that opened a later claim lets nothing of an earlier one through: what a runner without its lease still sends
+ * is refused, or loses against what the later claim wrote.
  */
 export interface Sink {
   open(request: SinkRequest): Promise<SinkWriter>;
@@ -22,7 +26,21 @@ export interface Sink {
   openComparison(request: ComparisonRequest): Promise<Comparison>;
   /** Tells whether source and target are the same database; null where it cannot be told. */
   databaseId(): Promise<string | null>;
+  /** Only where the target as it was before the last full load is kept: brings it back. */
+  restorePrevious?(request: RestoreRequest): Promise<void>;
 }
+
+export interface RestoreRequest {
+  readonly target: Target;
+  /** Names the wish: one that was fulfilled already is not fulfilled a second time. */
+  readonly restoreId: string;
+  readonly lost: AbortSignal;
+  /** Runs the change while nobody can take the pipeline over. */
+  underLease(change: () => Promise<void>): Promise<void>;
+}
+
+/** The sink's open transaction; none where a sink has no transactions: then the checkpoint follows in the meta-store. */
+export type OpenTransaction = SqlSession | undefined;
 
 export interface SinkRequest {
   readonly target: Target;
@@ -34,13 +52,23 @@ export interface SinkRequest {
   readonly load: LoadRequest;
   /** Looked at when the load ends: until then the caller may change what it says. */
   readonly guard: DeletionGuard;
-  /** Set when the meta-store is elsewhere: the sink keeps a checkpoint beside its data, for this claim. */
-  readonly keepFor: CheckpointOwner | undefined;
+  readonly options: TargetOptions;
+  readonly claim: SinkClaim;
+  /** True when target and meta-store are one database, and so commit together. */
+  readonly together: boolean;
+  /** Aborts when the lease is lost: then nothing is worth waiting for. */
+  readonly lost: AbortSignal;
+  /** Throws LEASE_LOST when another runner holds the pipeline. */
+  requireLease(): Promise<void>;
 }
 
-export interface CheckpointOwner {
+/** For whom is written: what is written under a later claim wins. */
+export interface SinkClaim {
   readonly pipelineId: string;
+  readonly runId: string;
   readonly epoch: number;
+  /** Batches that were committed before this claim, over all runs of the pipeline. */
+  readonly batchNo: number;
 }
 
 export interface KeptPosition {
@@ -58,6 +86,7 @@ export interface KeptCheckpoint {
   recordIn(transaction: SqlSession, position: KeptPosition): Promise<void>;
   /** The load is over; its position means nothing any more. */
   forgetIn(transaction: SqlSession): Promise<void>;
+  forget(): Promise<void>;
 }
 
 type LoadRequest =
@@ -88,13 +117,24 @@ export interface BatchResult {
   readonly rejects: readonly RejectedRow[];
 }
 
-/** Commits the checkpoint. A sink with transactions calls it inside the transaction that wrote the batch. */
-export type CommitBatch<T> = (transaction: SqlSession, result: BatchResult) => Promise<T>;
+/** Commits the checkpoint: inside the transaction that wrote the batch, or once the target has acknowledged it. */
+export type CommitBatch<T> = (transaction: OpenTransaction, result: BatchResult) => Promise<T>;
 
 /** The keys a batch stands for: behind `after`, up to `upTo`; null means without end. */
 export interface KeyRange {
   readonly after: ScanPosition | null;
   readonly upTo: ScanPosition | null;
+}
+
+export interface BatchPlace extends KeyRange {
+  /** Grows with every batch of the pipeline; a batch that is repeated has the number it had. */
+  readonly batchNo: number;
+}
+
+export interface LoadResult {
+  readonly rows_deleted: number;
+  /** Without a transaction: what makes the load visible; called while nobody can take the pipeline over. */
+  makeVisible?(): Promise<void>;
 }
 
 export interface SinkWriter {
@@ -103,14 +143,16 @@ export interface SinkWriter {
   readonly strategy: string;
   /** True when an unfinished load of this kind is there, so that it can be continued. */
   readonly resumed: boolean;
+  /** What it wants to be given: values, or the bytes of COPY, which then need not be decoded. */
+  readonly takes: "rows" | "copy-text";
   readonly kept: KeptCheckpoint | undefined;
-  /** A transaction that belongs to no batch. */
-  transaction<T>(work: (transaction: SqlSession) => Promise<T>): Promise<T>;
   /** Before the first batch of a load that starts anew. */
-  begin(fence: (transaction: SqlSession) => Promise<unknown>): Promise<void>;
-  write<T>(batch: RowBatch, range: KeyRange, commit: CommitBatch<T>): Promise<T>;
+  begin(fence: (transaction: OpenTransaction) => Promise<unknown>): Promise<void>;
+  write<T>(batch: RowBatch, place: BatchPlace, commit: CommitBatch<T>): Promise<T>;
   /** After the last batch. Throws when the guard forbids what would be deleted. */
-  finish<T>(commit: (transaction: SqlSession, result: { rows_deleted: number }) => Promise<T>): Promise<T>;
+  finish<T>(commit: (transaction: OpenTransaction, result: LoadResult) => Promise<T>): Promise<T>;
+  /** The load was refused as a whole: what there is of it goes, so that the next one starts anew. */
+  giveUp(end: (transaction: OpenTransaction) => Promise<unknown>): Promise<void>;
   /** Only where source and target can be one database: reads and writes a batch without it leaving the server. */
   readonly pull?: PullBatch | undefined;
   close(): Promise<void>;
@@ -124,7 +166,7 @@ interface PulledBatch<T> {
 export type PullBatch = <T>(
   request: ReadRequest,
   limit: number,
-  commit: (transaction: SqlSession, batch: PulledRows, result: BatchResult) => Promise<T>,
+  commit: (transaction: OpenTransaction, batch: PulledRows, result: BatchResult) => Promise<T>,
 ) => Promise<PulledBatch<T> | undefined>;
 
 export interface PulledRows {
@@ -141,6 +183,7 @@ export interface ComparisonRequest {
   readonly key: readonly string[];
   /** A column whose least and greatest value are wanted, too. */
   readonly incrementalKey: string | null;
+  readonly options: TargetOptions;
   /**
    * False: a row that the target's types refuse ends the comparison with an error of class `row`. True: such rows are
    * set aside one by one, which costs the target more.

@@ -12,6 +12,7 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   runPipeline: "operator",
   pausePipeline: "operator",
   reloadPipelineConfig: "operator",
+  restorePreviousTarget: "operator",
   getPipelineStatus: "viewer",
   getPipelineState: "viewer",
   resetPipelineState: "admin",
@@ -63,6 +64,7 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   getReconcile: "viewer",
 
   // Health
+  getMetrics: "viewer",
   getHealth: "anyone",
   getLiveness: "anyone",
   getReadiness: "anyone",

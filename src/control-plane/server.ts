@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import helmet from "@fastify/helmet";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type RawServerDefault } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import type { Registry } from "prom-client";
 import type { Inspector } from "../connectors/inspector.ts";
 import type { TargetAllowList } from "../domain/target.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
@@ -22,6 +23,8 @@ import { limitConcurrency } from "./concurrency-limit.ts";
 import { handleError, handleUnknownPath } from "./error-handler.ts";
 import { healthRoutes } from "./health/routes.ts";
 import { keyRoutes } from "./keys/routes.ts";
+import { collectMetrics } from "./metrics/metrics.ts";
+import { metricsRoutes } from "./metrics/routes.ts";
 import { hideFromDocumentation, registerDocumentation } from "./openapi.ts";
 import { withOtherMethodsRefused } from "./other-methods.ts";
 import { reloadConfigRoute } from "./pipelines/reload-config.ts";
@@ -77,7 +80,7 @@ export async function buildServer(parts: ApiParts): Promise<Api> {
   acceptJsonOnly(api);
   logRequests(api, parts.log);
   makeRequestsRepeatable(api, parts.store, parts.log);
-  const watching = watchChanges(api, parts);
+  const watching = { ...watchChanges(api, parts), metrics: collectMetrics(api, parts.store) };
   closePromptly(api);
 
   await api.register(helmet, SECURITY_HEADERS);
@@ -131,7 +134,11 @@ function watchChanges(api: Api, { store, log }: ApiParts): Watching {
   return { listener, feed };
 }
 
-async function registerRoutes(api: Api, parts: ApiParts, { listener, feed }: Watching): Promise<void> {
+async function registerRoutes(
+  api: Api,
+  parts: ApiParts,
+  { listener, feed, metrics }: Watching & { readonly metrics: Registry },
+): Promise<void> {
   const open = { schema: { hide: true }, config: { access: "anyone" } } as const;
   api.get("/", open, (_, reply) => reply.redirect("/docs"));
   const validations = limitConcurrency(MOST_AT_ONCE, "validations");
@@ -157,6 +164,7 @@ async function registerRoutes(api: Api, parts: ApiParts, { listener, feed }: Wat
         reconcileRoutes(scope, parts);
         rejectRoutes(scope, parts);
         healthRoutes(scope, parts);
+        metricsRoutes(scope, metrics);
         keyRoutes(scope, parts);
         auditRoutes(scope, parts);
         scope.get("/openapi.json", open, () => api.swagger());

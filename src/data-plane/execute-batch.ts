@@ -1,10 +1,9 @@
 import { batchOfRows, type RowBatch } from "../connectors/row-batch.ts";
-import type { BatchResult } from "../connectors/sink.ts";
+import type { BatchResult, OpenTransaction } from "../connectors/sink.ts";
 import type { SourceReader } from "../connectors/source.ts";
 import type { ScanPosition } from "../domain/checkpoint.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Row } from "../domain/row.ts";
-import type { SqlSession } from "../domain/sql-session.ts";
 import type { BatchEffort, LeaseView, RefusedRow } from "../meta-store/meta-store.ts";
 import { faultPoint } from "../observability/fault-points.ts";
 import type { Log } from "../observability/log.ts";
@@ -164,8 +163,8 @@ async function writeBatch(
     transform_ms: transformedAt - startedAt,
     write_ms: performance.now() - transformedAt,
   });
-  const range = { after: load.progress.position, upTo: last ? null : position };
-  const rejected = await load.writer.write(output, range, async (transaction, result) => {
+  const place = { batchNo: load.progress.batchNo + 1, after: load.progress.position, upTo: last ? null : position };
+  const rejected = await load.writer.write(output, place, async (transaction, result) => {
     const facts = { read: batch.count, transformed: output.count, position, effort: effort() };
     await record(load, transaction, result, facts);
     return result.rejects.length;
@@ -190,8 +189,8 @@ export async function transformed(
 /** The range behind the last row has no rows in the source; a full load must see that too. */
 async function writeTail(load: Load): Promise<void> {
   if (load.incremental !== undefined) return;
-  const range = { after: load.progress.position, upTo: null };
-  await load.writer.write(batchOfRows([]), range, load.checkpointer.fenceIn);
+  const place = { batchNo: load.progress.batchNo + 1, after: load.progress.position, upTo: null };
+  await load.writer.write(batchOfRows([]), place, load.checkpointer.fenceIn);
 }
 
 function positionOf({ read, columns }: Load, last: Row | undefined): ScanPosition | null {
@@ -216,7 +215,7 @@ interface BatchFacts {
 
 export async function record(
   load: Load,
-  transaction: SqlSession,
+  transaction: OpenTransaction,
   { rejects, ...counts }: BatchResult,
   { read, transformed, position, effort, settledRejects = [] }: BatchFacts,
 ): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Connectors } from "../connectors/index.ts";
+import type { ErrorCode } from "../domain/error-catalogue.ts";
 import type { TargetAllowList } from "../domain/target.ts";
 import type { BatchCommit, Claim, MetaStore } from "../meta-store/meta-store.ts";
 import { faultPoint } from "../observability/fault-points.ts";
@@ -8,6 +9,7 @@ import type { GuardRules } from "../sql-guard/guard.ts";
 import type { TaskHost } from "../tasks/task.ts";
 import { moveBatches } from "./execute-batch.ts";
 import { type Load, openLoad } from "./load.ts";
+import { restorePrevious } from "./restore.ts";
 import { retryRejects } from "./retry-rejects.ts";
 import { readRowsWithoutCursor } from "./rows-without-cursor.ts";
 
@@ -40,7 +42,11 @@ export async function executePipeline(
 ): Promise<ExecutionEnd> {
   await faultPoint("claimed");
   const commit = parts.store.batchCommit(claim);
-  const load = await openLoad(parts, claim, commit, log);
+  if (claim.restoreId !== null) {
+    await restorePrevious(parts, claim, claim.restoreId, commit, control.lostSignal);
+    return "finished";
+  }
+  const load = await openLoad(parts, claim, commit, control.lostSignal, log);
   try {
     const { dataPath, dataPathReason, estimatedRows, startsAnew } = load;
     const { strategy } = load.writer;
@@ -69,7 +75,7 @@ async function endLoad(load: Load, commit: BatchCommit): Promise<void> {
   const { writer, source, incremental, progress, checkpointer } = load;
   if (incremental === undefined) {
     await writer
-      .finish((transaction, { rows_deleted }) => checkpointer.endLoadIn(transaction, rows_deleted))
+      .finish((transaction, result) => checkpointer.endLoadIn(transaction, result))
       .catch((error: unknown) => giveUpLoad(load, error));
     await faultPoint("load_committed");
     await checkpointer.loadCommitted();
@@ -84,11 +90,13 @@ async function endLoad(load: Load, commit: BatchCommit): Promise<void> {
     safe: incremental.safePoint,
   });
   // First the copy beside the data: a position left there would later seem to be ahead of the watermark.
-  const { kept } = writer;
-  if (kept !== undefined) await writer.transaction(kept.forgetIn);
+  await writer.kept?.forget();
   await commit.moveWatermark(next, progress.fingerprint);
   await faultPoint("watermark_moved");
 }
+
+/** Continued later, the load may well succeed. */
+const BUSY: ReadonlySet<ErrorCode> = new Set(["DATABASE_BUSY", "SEARCH_BUSY"]);
 
 /**
  * The load was read to its end and refused as a whole, by the guard or by a unique key. Continued, it would be refused
@@ -96,9 +104,9 @@ async function endLoad(load: Load, commit: BatchCommit): Promise<void> {
  */
 async function giveUpLoad({ writer, checkpointer }: Load, error: unknown): Promise<never> {
   const { code, retry } = databaseError(error, "end the load");
-  if (retry !== "reconnect" && retry !== "fenced" && code !== "DATABASE_BUSY") {
+  if (retry !== "reconnect" && retry !== "fenced" && !BUSY.has(code)) {
     await writer
-      .begin((transaction) => checkpointer.endLoadIn(transaction, 0))
+      .giveUp((transaction) => checkpointer.endLoadIn(transaction, { rows_deleted: 0 }))
       .then(() => checkpointer.loadCommitted())
       .catch(() => undefined);
   }

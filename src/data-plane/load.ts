@@ -1,7 +1,6 @@
 import type { SinkWriter } from "../connectors/sink.ts";
 import type { ReadRequest, Source } from "../connectors/source.ts";
 import { configFingerprint, resumePosition, type ScanPosition } from "../domain/checkpoint.ts";
-import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Pipeline } from "../domain/pipeline.ts";
 import {
   type ChosenDataPath,
@@ -18,7 +17,7 @@ import type { BatchCommit, Claim, PipelineState } from "../meta-store/meta-store
 import type { Log } from "../observability/log.ts";
 import { openChain } from "../tasks/open-chain.ts";
 import type { Transform } from "../tasks/task.ts";
-import { besideCheckpointer, type Checkpointer, sharedCheckpointer } from "./checkpointer.ts";
+import { besideCheckpointer, type Checkpointer, followingCheckpointer, sharedCheckpointer } from "./checkpointer.ts";
 import type { ExecutorParts } from "./executor.ts";
 import { openSource } from "./open-source.ts";
 
@@ -69,7 +68,13 @@ interface Progress {
   readonly fingerprint: string;
 }
 
-export async function openLoad(parts: ExecutorParts, claim: Claim, commit: BatchCommit, log: Log): Promise<Load> {
+export async function openLoad(
+  parts: ExecutorParts,
+  claim: Claim,
+  commit: BatchCommit,
+  lost: AbortSignal,
+  log: Log,
+): Promise<Load> {
   const { pipeline } = claim;
   const plan = parseTaskPlan(pipeline, parts.targets);
   const { source, columns } = await openSource(parts, pipeline, plan);
@@ -78,7 +83,7 @@ export async function openLoad(parts: ExecutorParts, claim: Claim, commit: Batch
     const transform = await openChain(parts.tasks, plan.transforms, columns);
     opened.push(transform);
     const limits = limitsOf(pipeline);
-    const writer = await openWriter(parts, plan, claim, transform.columns, limits);
+    const { writer, together } = await openWriter(parts, plan, claim, transform.columns, limits, commit, lost);
     opened.push(writer);
     const fingerprint = configFingerprint(pipeline);
     const state = await currentState(parts, claim, writer, commit);
@@ -101,7 +106,7 @@ export async function openLoad(parts: ExecutorParts, claim: Claim, commit: Batch
       startsAnew: pipeline.mode === "incremental" || after === null,
       incremental,
       progress: { position: after, batchNo: state.batchNo, rejected: 0, fingerprint },
-      checkpointer: writer.kept === undefined ? sharedCheckpointer(commit) : besideCheckpointer(writer.kept, commit),
+      checkpointer: chooseCheckpointer(writer, together, commit),
       close: () => closeAll(opened),
     };
   } catch (error) {
@@ -161,15 +166,16 @@ function limitsOf({ max_rejects, allow_empty, max_delete_percent }: Pipeline): L
 async function openWriter(
   { connectors, store }: ExecutorParts,
   { target, transforms }: TaskPlan,
-  { pipeline, epoch }: Claim,
+  { pipeline, runId, epoch, checkpoint }: Claim,
   columns: readonly Column[],
   limits: Limits,
-): Promise<SinkWriter> {
+  commit: BatchCommit,
+  lost: AbortSignal,
+): Promise<{ writer: SinkWriter; together: boolean }> {
   const sink = connectors.sink(target.kind);
-  if (sink === undefined) throw new VitrinaError("NOT_SUPPORTED", `Targets of kind ${target.kind} cannot be written.`);
   const [here, there] = await Promise.all([store.databaseId(), sink.databaseId()]);
   const together = here !== null && here === there;
-  return sink.open({
+  const writer = await sink.open({
     target,
     columns,
     key: pipeline.target_key,
@@ -180,8 +186,18 @@ async function openWriter(
         ? { kind: "replace", loadId: pipeline.id, inKeyOrder: transforms.length === 0 }
         : { kind: "upsert" },
     guard: limits.deletions,
-    keepFor: together ? undefined : { pipelineId: pipeline.id, epoch },
+    options: pipeline.target_options,
+    claim: { pipelineId: pipeline.id, runId, epoch, batchNo: checkpoint.batchNo },
+    together,
+    lost,
+    requireLease: commit.fence,
   });
+  return { writer, together };
+}
+
+function chooseCheckpointer({ kept }: SinkWriter, together: boolean, commit: BatchCommit): Checkpointer {
+  if (together) return sharedCheckpointer(commit);
+  return kept === undefined ? followingCheckpointer(commit) : besideCheckpointer(kept, commit);
 }
 
 function dataPathOf(

@@ -109,15 +109,12 @@ async function compareAll(
     opened.push(source);
     const transform = await openChain(parts.tasks, plan.transforms, columns);
     opened.push(transform);
-    const sink = parts.connectors.sink(plan.target.kind);
-    if (sink === undefined) {
-      throw new VitrinaError("NOT_SUPPORTED", `Targets of kind ${plan.target.kind} cannot be compared.`);
-    }
-    const comparison = await sink.openComparison({
+    const comparison = await parts.connectors.sink(plan.target.kind).openComparison({
       target: plan.target,
       columns: transform.columns,
       key: pipeline.target_key,
       incrementalKey: pipeline.incremental_key,
+      options: pipeline.target_options,
       setRefusedAside,
     });
     opened.push(comparison);

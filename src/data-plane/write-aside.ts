@@ -13,9 +13,10 @@ interface AsideBatch {
 
 /** Writes rows that were read beside the cursor: a batch like any other, but the position stays where it is. */
 export async function writeAside(load: Load, { read, output, readMs, settledRejects }: AsideBatch): Promise<void> {
-  const { position } = load.progress;
+  const { position, batchNo } = load.progress;
+  const place = { batchNo: batchNo + 1, after: null, upTo: null };
   const startedAt = performance.now();
-  const rejected = await load.writer.write(output, { after: null, upTo: null }, async (transaction, result) => {
+  const rejected = await load.writer.write(output, place, async (transaction, result) => {
     const effort = { bytes: 0, read_ms: readMs, transform_ms: 0, write_ms: performance.now() - startedAt };
     const facts = { read, transformed: output.count, position, effort, settledRejects };
     await record(load, transaction, result, facts);

@@ -160,7 +160,7 @@ export const ERROR_CATALOGUE = {
     422,
     "never",
     "The target is not allowed",
-    "Use analytics.<table>, or add the schema to TARGET_SCHEMAS.",
+    "Use analytics.<table>, or add the schema to TARGET_SCHEMAS, or the index to TARGET_INDEXES.",
   ),
   TASK_PLAN_INVALID: entry(422, "never", "The task plan breaks its contract", "Correct the tasks named in the detail."),
   SCHEDULE_INVALID: entry(
@@ -339,6 +339,62 @@ export const ERROR_CATALOGUE = {
     "retry",
     "The database could not finish in time",
     "Try again; lower batch_size if it recurs.",
+  ),
+
+  // Search indexes
+  SEARCH_NOT_CONFIGURED: entry(
+    422,
+    "never",
+    "No search cluster is configured",
+    "Set ELASTICSEARCH_URL in the environment of the runner.",
+  ),
+  SEARCH_UNAVAILABLE: entry(
+    503,
+    "reconnect",
+    "The search cluster cannot be reached",
+    "Check that it runs, and that ELASTICSEARCH_URL and the certificate are right.",
+  ),
+  SEARCH_BUSY: entry(
+    503,
+    "retry",
+    "The search cluster could not do it in time",
+    "Try again; if it recurs, look at the load and the disks of the cluster.",
+  ),
+  SEARCH_REFUSED: entry(
+    422,
+    "never",
+    "The search cluster refused a request",
+    "Correct what the detail names: the rights of the login, or mapping and settings in target_options.",
+  ),
+  INDEX_NOT_AN_ALIAS: entry(
+    409,
+    "never",
+    "An index stands where an alias is needed",
+    "Delete the index, or copy it under another name first; or choose another name as target.",
+  ),
+  INDEX_DIFFERS: entry(
+    409,
+    "never",
+    "The index does not fit the pipeline",
+    "Run the pipeline once in mode full, which builds the index anew, or choose another index.",
+  ),
+  INDEX_INCOMPLETE: entry(
+    500,
+    "retry",
+    "The new index has not the documents that were written to it",
+    "Nothing was switched; the next run loads anew. Look at the log of the cluster if it recurs.",
+  ),
+  INDEX_AHEAD: entry(
+    409,
+    "never",
+    "The index has newer documents than this run can write",
+    "The meta-store may come from an older backup, or somebody else writes here; run the pipeline once in mode full.",
+  ),
+  NO_PREVIOUS_INDEX: entry(
+    409,
+    "never",
+    "There is no previous index",
+    "Only a full load leaves one, for as long as keep_previous_hours says; run the pipeline instead.",
   ),
   BATCH_UNBALANCED: entry(
     500,

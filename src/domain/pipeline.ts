@@ -53,6 +53,28 @@ export const taskSchema = z.strictObject({
     .describe("Only the last task may override the pipeline's target."),
 });
 
+/** Passed on as it is; the cluster knows best what it means. */
+const jsonObject = z.record(z.string(), z.unknown());
+
+/** What only a search index can be told; the rest follows from the query. */
+const targetOptionsSchema = z.strictObject({
+  mapping: z
+    .record(columnName, jsonObject)
+    .optional()
+    .describe("Index: the definition of a field, instead of the one that follows from the column's type."),
+  settings: jsonObject.optional().describe("Index: its settings, such as analysis or number_of_shards."),
+  keep_previous_hours: z
+    .int()
+    .min(0)
+    .max(24 * 365)
+    .optional()
+    .describe("Index, full mode: how long the index before the last load is kept at least; 24 by default."),
+  delete_when: columnName
+    .optional()
+    .describe("Index: a boolean column; a row in which it is true is deleted instead of written."),
+});
+export type TargetOptions = z.infer<typeof targetOptionsSchema>;
+
 const fields = {
   name,
   description: z.string().max(2000).describe("What the pipeline is for."),
@@ -69,6 +91,7 @@ const fields = {
     .max(32)
     .refine((columns) => new Set(columns).size === columns.length, "A key names each column once.")
     .describe("Key columns of the target; empty: the target's primary key."),
+  target_options: targetOptionsSchema.describe("What only some kinds of target can be told."),
   create_target: z.boolean().describe("Create the target from the query's column types when it is missing."),
   add_columns: z.boolean().describe("Add columns of the query that the target lacks, instead of refusing to run."),
   allow_empty: z.boolean().describe("Full mode: let a source without rows empty the target."),
@@ -106,6 +129,7 @@ export const pipelineConfigSchema = z.strictObject({
   source_connection: fields.source_connection.default("main"),
   source_query: fields.source_query.default(""),
   target_key: fields.target_key.default([]),
+  target_options: fields.target_options.default({}),
   create_target: fields.create_target.default(false),
   add_columns: fields.add_columns.default(false),
   allow_empty: fields.allow_empty.default(false),

@@ -3,6 +3,7 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import { type NewPipeline, newPipelineSchema } from "../domain/pipeline.ts";
+import { isAllowedTarget, parseTarget } from "../domain/target.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import { grantSourceAccess } from "../meta-store/roles.ts";
 import { connect } from "../postgres/connection.ts";
@@ -27,7 +28,7 @@ export async function loadDemo(
   const data = await loadData(adminUrl);
   if (data === "foreign") return "skipped";
   await grantSourceAccess(adminUrl, settings.sourceSchemas);
-  for (const pipeline of await demoPipelines()) await store.createPipeline(pipeline, "demo");
+  for (const pipeline of await demoPipelines(settings)) await store.createPipeline(pipeline, "demo");
   return "loaded";
 }
 
@@ -56,9 +57,13 @@ async function loadData(adminUrl: string): Promise<"loaded" | "foreign"> {
   }
 }
 
-/** The pipelines that the demo brings. */
-export async function demoPipelines(): Promise<NewPipeline[]> {
+/** The pipelines that the demo brings; those of a search cluster only where there is one that may be written. */
+export async function demoPipelines({ search, targets }: Settings): Promise<NewPipeline[]> {
   const parsed = pipelinesFile.safeParse(parse(await readFile(new URL("pipelines.yaml", CINEMA), "utf8")));
-  if (parsed.success) return parsed.data.pipelines;
+  const isUsable = ({ target_table }: NewPipeline): boolean => {
+    const target = parseTarget(target_table);
+    return target.kind !== "elasticsearch" || (search.urls.length > 0 && isAllowedTarget(target, targets));
+  };
+  if (parsed.success) return parsed.data.pipelines.filter(isUsable);
   throw new VitrinaError("INVALID_REQUEST", `The demo's pipelines.yaml is not valid: ${z.prettifyError(parsed.error)}`);
 }

@@ -41,6 +41,7 @@ export async function startRunner(settings: Settings, urls: DatabaseUrls, log: L
         idleTimeoutMs: timing.idleTimeoutMs,
         comparisonTimeoutMs: readTimeoutMs,
       },
+      elasticsearch: settings.search,
     }),
   });
   const stop = async (): Promise<void> => {

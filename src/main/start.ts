@@ -47,7 +47,7 @@ async function bringUp(settings: Settings, stops: (() => Promise<void>)[], inter
   stops.push(() => api.stop());
   const runner = await startRunner(settings, urls, log);
   stops.push(() => runner.stop());
-  const names = (await demoPipelines()).map(({ name }) => name);
+  const names = (await demoPipelines(settings)).map(({ name }) => name);
   await runOnce(store, names, interrupted, say);
   if (!interrupted()) sayWhatNext(settings, api.url, names[0] ?? "NAME");
 }

@@ -26,6 +26,7 @@ export interface MetaStore {
   // Configuration
   /** By name. */
   listPipelines(page: PageRequest, filter?: PipelineFilter): Promise<Page<Pipeline>>;
+  countPipelines(): Promise<PipelineCounts>;
   /** By id or by name. */
   getPipeline(idOrName: string): Promise<Pipeline>;
   createPipeline(pipeline: NewPipeline, author: string): Promise<Pipeline>;
@@ -49,6 +50,8 @@ export interface MetaStore {
   // Requests
   requestRun(id: PipelineId, trigger: RunTrigger): Promise<Pipeline>;
   requestPause(id: PipelineId): Promise<Pipeline>;
+  /** Asks for the target as it was before the last full load. Refused while a run is requested or going on. */
+  requestRestore(id: PipelineId): Promise<Pipeline>;
   /** Forgets where the pipeline is: the next run reads everything. Refused while a runner holds the pipeline. */
   resetState(id: PipelineId): Promise<void>;
   /** Keeps the watermark although query or key have changed. Refused while a runner holds the pipeline. */
@@ -177,6 +180,12 @@ export interface Page<T> {
   readonly next: string | null;
 }
 
+export interface PipelineCounts {
+  readonly byStatus: ReadonlyMap<PipelineStatus, number>;
+  /** 0 when none waits. */
+  readonly oldestWaitingSeconds: number;
+}
+
 /** Every field that is given must fit. */
 export interface PipelineFilter {
   readonly status?: PipelineStatus | undefined;
@@ -275,6 +284,8 @@ export interface Claim {
   readonly runnerId: string;
   readonly epoch: number;
   readonly checkpoint: Checkpoint;
+  /** Set when the run is to bring back the previous target instead of loading. */
+  readonly restoreId: string | null;
 }
 
 /** Plain data, because threads share no objects. */
@@ -350,9 +361,14 @@ export interface BatchCommit {
   catchUp(position: CaughtUpPosition): Promise<void>;
   /** Locks the lease without recording anything: for changes that belong to no batch. */
   fenceIn(transaction: SqlSession): Promise<void>;
+  /** Throws LEASE_LOST when the lease is gone. */
+  fence(): Promise<void>;
+  /** Runs a change elsewhere while the lease is locked, so that nobody can take the pipeline over meanwhile. */
+  underLease(change: () => Promise<void>): Promise<void>;
   /** Inside the transaction that made a whole load visible: the load is over, the next one starts from nothing. */
   endLoadIn(transaction: SqlSession, rowsDeleted: number): Promise<void>;
-  endLoad(rowsDeleted: number): Promise<void>;
+  /** The same in a transaction of its own, with the lease locked around what makes a load elsewhere visible. */
+  endLoad(rowsDeleted: number, makeVisible?: () => Promise<void>): Promise<void>;
   /** An incremental load is over: the next one starts at the watermark. */
   moveWatermark(next: NextStart, fingerprint: string): Promise<void>;
   /** Says how the run works, for people. */

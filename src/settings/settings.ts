@@ -28,12 +28,28 @@ const names = z
   .transform((text) => text.split(",").map((name) => name.trim()))
   .refine((list) => list.every((name) => name !== ""), "has an empty name; separate names by one comma");
 
+const searchUrls = z
+  .string()
+  .transform((text) => text.split(",").map((url) => url.trim()))
+  .refine((urls) => urls.every(isHttpUrl), "is not a list of http or https URLs, separated by commas");
+
+function isHttpUrl(text: string): boolean {
+  return URL.canParse(text) && ["http:", "https:"].includes(new URL(text).protocol);
+}
+
 const schema = z.object({
   DATABASE_URL: databaseUrl.optional(),
   META_DATABASE_URL: databaseUrl.optional(),
   READER_DATABASE_URL: databaseUrl.optional(),
   WRITER_DATABASE_URL: databaseUrl.optional(),
   LOADER_DATABASE_URL: databaseUrl.optional(),
+  ELASTICSEARCH_URL: searchUrls.default([]),
+  ELASTICSEARCH_API_KEY: z.string().optional(),
+  ELASTICSEARCH_USER: z.string().optional(),
+  ELASTICSEARCH_PASSWORD: z.string().optional(),
+  ELASTICSEARCH_CA_FILE: z.string().optional(),
+  ELASTICSEARCH_TIMEOUT_SECONDS: wholeNumber(1, 600).default(30),
+  ELASTICSEARCH_PATIENCE_SECONDS: wholeNumber(0, 3600).default(60),
   VITRINA_ROLE_SECRET: z.string().min(16, "is shorter than 16 characters").optional(),
   VITRINA_DATA_DIR: z.string().default(".vitrina"),
   ...apiFields,
@@ -83,6 +99,16 @@ export interface Settings {
   readonly targets: { readonly schemas: readonly string[]; readonly indexes: readonly string[] };
   /** Source connections beside `main`, by name. */
   readonly sourceUrls: ReadonlyMap<string, string>;
+  /** The search cluster; without URLs there is none. */
+  readonly search: {
+    readonly urls: readonly string[];
+    readonly apiKey: string | undefined;
+    readonly user: string | undefined;
+    readonly password: string | undefined;
+    readonly caFile: string | undefined;
+    readonly requestTimeoutMs: number;
+    readonly patienceMs: number;
+  };
   readonly runner: {
     readonly concurrency: number;
     readonly pollMs: number;
@@ -130,6 +156,15 @@ export function parseSettings(environment: Environment, folder: string): Setting
     sourceSchemas: env.SOURCE_SCHEMAS,
     targets: { schemas: env.TARGET_SCHEMAS, indexes: env.TARGET_INDEXES },
     sourceUrls: sources.urls,
+    search: {
+      urls: env.ELASTICSEARCH_URL,
+      apiKey: env.ELASTICSEARCH_API_KEY,
+      user: env.ELASTICSEARCH_USER,
+      password: env.ELASTICSEARCH_PASSWORD,
+      caFile: env.ELASTICSEARCH_CA_FILE === undefined ? undefined : resolve(folder, env.ELASTICSEARCH_CA_FILE),
+      requestTimeoutMs: env.ELASTICSEARCH_TIMEOUT_SECONDS * 1000,
+      patienceMs: env.ELASTICSEARCH_PATIENCE_SECONDS * 1000,
+    },
     runner: {
       concurrency: env.RUNNER_CONCURRENCY,
       pollMs: env.RUNNER_POLL_SECONDS * 1000,

@@ -13,6 +13,7 @@ import {
   startTestApi,
   type TestApi,
 } from "../support/api-client.ts";
+import { until } from "../support/until.ts";
 
 let api: TestApi;
 beforeAll(async () => {
@@ -162,6 +163,9 @@ describe("the listener behind it", () => {
       await change(() => api.patch(`/pipelines/${id}`, { batch_size: 3 }));
       await change(() => api.post(`/pipelines/${id}/run`));
       await change(() => claimAgain(id));
+      // This connection may hear of a change a moment later than the listener's.
+      const heardOfIt = (): number => heard.filter((changed) => changed === id).length;
+      await until("all three are heard of", () => heardOfIt() === 3);
       heard.length = 0;
       await api.database.query("UPDATE etl.etl_runs SET batches = batches + 1 WHERE pipeline_id = $1", [id]);
       await api.database.query(
@@ -170,7 +174,8 @@ describe("the listener behind it", () => {
       );
       await api.post(`/pipelines/${other}/run`);
       await change(() => api.post(`/pipelines/${id}/pause`));
-      expect(heard.filter((changed) => changed === id)).toHaveLength(1);
+      await until("the pause is heard of", () => heardOfIt() > 0);
+      expect(heardOfIt()).toBe(1);
       expect(heard).toContain(other);
     } finally {
       await subscription.close();

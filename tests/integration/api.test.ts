@@ -51,6 +51,7 @@ describe("creating a pipeline", () => {
       batch_size: 1000,
       enabled: true,
       schedule_interval: null,
+      target_options: {},
       tasks: [],
       status: "IDLE",
       run_request: 0,

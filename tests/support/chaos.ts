@@ -43,7 +43,7 @@ export interface Chaos {
   /** `fault` as in VITRINA_FAULT; `more` wins over the usual environment. */
   runner(fault?: string, more?: Record<string, string>): VitrinaProcess;
   /** Waits until no pipeline runs or waits. */
-  atRest(): Promise<void>;
+  atRest(timeoutMs?: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -83,10 +83,10 @@ export async function openChaos(path: Path, given?: TestDatabase): Promise<Chaos
       return started;
     },
 
-    async atRest() {
+    async atRest(timeoutMs = PATIENCE_MS) {
       const busy = "SELECT FROM etl.etl_pipelines WHERE status NOT IN ('IDLE', 'FAILED', 'PAUSED')";
       const isOver = async () => (await database.query(busy)).length === 0;
-      await until("every pipeline is at rest", isOver, PATIENCE_MS);
+      await until("every pipeline is at rest", isOver, timeoutMs);
     },
 
     async close() {

@@ -20,6 +20,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return async () => {
     await postgres.stop();
     await rm(dataDir, { recursive: true, force: true });
+    // Said at the end, where it is read. The search suite itself comes by here too, with its own files.
+    const isSearchSuite = project.config.include.some((pattern) => pattern.startsWith("tests/search/"));
+    if (!isSearchSuite)
+      console.log("The search suite was not run: npm run test:search (Java 21, or ELASTICSEARCH_URL).");
   };
 }
 

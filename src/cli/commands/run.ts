@@ -36,7 +36,8 @@ async function run(cli: Cli, names: readonly string[], { wait = false }: { wait?
   return refused.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
-async function waitFor(cli: Cli, names: readonly string[], pipelines: readonly Pipeline[]): Promise<boolean> {
+/** True when all of them succeed. */
+export async function waitFor(cli: Cli, names: readonly string[], pipelines: readonly Pipeline[]): Promise<boolean> {
   const goesOn = "What was asked for goes on; vitrina status shows how far it is.";
   const ends = await interruptible(cli.terminal, goesOn, () => followAll(cli, pipelines));
   const runs = ends.map(({ last_run: run }) => run).filter((run) => run !== null);

@@ -1,9 +1,9 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import type { Client } from "../../postgres/connection.ts";
-import { sqlState } from "../../postgres/errors.ts";
+import { databaseError, sqlState } from "../../postgres/errors.ts";
 import { quoteTable } from "../../postgres/identifiers.ts";
-import type { CheckpointOwner, KeptCheckpoint, KeptPosition } from "../sink.ts";
+import type { KeptCheckpoint, KeptPosition, SinkClaim } from "../sink.ts";
 
 /**
  * The target is in another database than the meta-store, so the two cannot commit together. A checkpoint of its own,
@@ -13,7 +13,7 @@ import type { CheckpointOwner, KeptCheckpoint, KeptPosition } from "../sink.ts";
 export async function openKeptCheckpoint(
   client: Client,
   schema: string,
-  { pipelineId, epoch }: CheckpointOwner,
+  { pipelineId, epoch }: SinkClaim,
 ): Promise<KeptCheckpoint> {
   const table = quoteTable({ schema, table: "_vitrina_checkpoint" });
   await client
@@ -38,6 +38,14 @@ export async function openKeptCheckpoint(
     if (rowCount !== 1) throw lost(pipelineId, epoch);
   };
 
+  const forgetIn = (session: SqlSession): Promise<void> =>
+    exactlyOne(
+      session,
+      `UPDATE ${table} SET scan_position = NULL, fingerprint = NULL, safe_point = NULL
+        WHERE pipeline_id = $1 AND epoch = $2`,
+      [],
+    );
+
   return {
     found: {
       batchNo: Number(row.batch_no),
@@ -55,13 +63,11 @@ export async function openKeptCheckpoint(
           WHERE pipeline_id = $1 AND epoch = $2 AND batch_no < $3`,
         [batchNo, position, fingerprint, safePoint],
       ),
-    forgetIn: (transaction) =>
-      exactlyOne(
-        transaction,
-        `UPDATE ${table} SET scan_position = NULL, fingerprint = NULL, safe_point = NULL
-          WHERE pipeline_id = $1 AND epoch = $2`,
-        [],
-      ),
+    forgetIn,
+    forget: () =>
+      forgetIn(client).catch((error: unknown) => {
+        throw databaseError(error, "forget the checkpoint beside the data");
+      }),
   };
 }
 

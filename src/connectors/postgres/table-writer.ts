@@ -30,21 +30,22 @@ export interface TableWriterParts {
 export function tableWriter(parts: TableWriterParts): SinkWriter {
   const { client, table, load, resumed, puller } = parts;
   const what = `write to ${quoteTable(table.name)}`;
+  const begin: SinkWriter["begin"] = async (fence) => {
+    if (load.begin === undefined) return;
+    await inTransaction(client, what, async () => {
+      await load.begin?.(client);
+      await fence(client);
+    });
+  };
   return {
     key: table.key.map(({ name }) => name),
     strategy: load.name,
     resumed,
+    takes: "copy-text",
     kept: parts.kept,
-    transaction: (work) => inTransaction(client, what, () => work(client)),
     pull: puller?.pull,
-
-    async begin(fence) {
-      if (load.begin === undefined) return;
-      await inTransaction(client, what, async () => {
-        await load.begin?.(client);
-        await fence(client);
-      });
-    },
+    begin,
+    giveUp: begin,
 
     async write(batch, range, commit) {
       await puller?.rest();

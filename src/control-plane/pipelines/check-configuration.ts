@@ -22,6 +22,7 @@ const RULES: readonly Rule[] = [
   { fields: ["source_query", "target_table", "tasks"], findProblems: planProblems },
   { fields: ["schedule_interval"], findProblems: scheduleProblems },
   { fields: ["mode", "incremental_key", "incremental_id_key"], findProblems: incrementalProblems },
+  { fields: ["target_options", "target_table", "tasks"], findProblems: optionProblems },
 ];
 
 /**
@@ -93,4 +94,12 @@ function incrementalProblems({ mode, incremental_key, incremental_id_key }: Pipe
     return [{ code, pointer: "/incremental_id_key", message: "It only makes sense beside an incremental_key." }];
   }
   return [];
+}
+
+function optionProblems(config: PipelineConfig, targets: TargetAllowList): readonly CodedProblem[] {
+  if (Object.keys(config.target_options).length === 0) return [];
+  const { target } = inspectTaskPlan(config, targets);
+  if (target === undefined || target.kind === "elasticsearch") return [];
+  const message = "Only an index has options: leave them out for a table.";
+  return [{ code: "TARGET_NOT_ALLOWED", pointer: "/target_options", message }];
 }

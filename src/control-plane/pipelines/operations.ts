@@ -104,6 +104,15 @@ export const operations = {
     params,
     response: { 200: thePipeline, ...problems(404, 409) },
   },
+  restorePreviousTarget: {
+    tags,
+    operationId: "restorePreviousTarget",
+    summary: "Request the previous index",
+    description:
+      "For an index that a full load builds: a runner points its name back to the index before the last load, in one step. Asked again, it points forward again. The runs show how it went; the next load builds a new index.",
+    params,
+    response: { 200: thePipeline, ...problems(404, 409, 422) },
+  },
   getPipelineStatus: {
     tags,
     operationId: "getPipelineStatus",

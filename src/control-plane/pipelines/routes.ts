@@ -1,5 +1,7 @@
+import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { PipelineId } from "../../domain/pipeline.ts";
 import { isAtRest } from "../../domain/pipeline-status.ts";
+import { parseTaskPlan } from "../../domain/task-plan.ts";
 import type { MetaStore } from "../../meta-store/meta-store.ts";
 import { actorOf } from "../actor.ts";
 import type { ChangeListener } from "../changes/change-listener.ts";
@@ -13,6 +15,7 @@ import { operations } from "./operations.ts";
 export function pipelineRoutes(api: Api, parts: ApiParts, listener: ChangeListener): void {
   configurationRoutes(api, parts);
   requestRoutes(api, parts);
+  restoreRoutes(api, parts);
   observationRoutes(api, parts, listener);
 }
 
@@ -61,6 +64,19 @@ function requestRoutes(api: Api, { store }: ApiParts): void {
   api.post("/pipelines/:id/pause", { schema: operations.pausePipeline }, async ({ params }, reply) => {
     const { id } = await store.getPipeline(params.id);
     return sendPipeline(reply, await store.requestPause(id));
+  });
+}
+
+function restoreRoutes(api: Api, { store, targets }: ApiParts): void {
+  api.post("/pipelines/:id/restore-previous", { schema: operations.restorePreviousTarget }, async (request, reply) => {
+    const pipeline = await store.getPipeline(request.params.id);
+    const { target } = parseTaskPlan(pipeline, targets);
+    if (target.kind !== "elasticsearch" || pipeline.mode !== "full") {
+      throw new VitrinaError("NOT_SUPPORTED", "Only an index that is loaded in mode full keeps the one before.", {
+        hint: "Correct the source and run the pipeline again.",
+      });
+    }
+    return sendPipeline(reply, await store.requestRestore(pipeline.id));
   });
 }
 

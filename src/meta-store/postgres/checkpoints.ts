@@ -171,7 +171,14 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
     recordIn,
     record: (progress) => recordIn(pool, progress),
     endLoadIn,
-    endLoad: (rowsDeleted) => endLoadIn(pool, rowsDeleted),
+    async endLoad(rowsDeleted, makeVisible) {
+      if (makeVisible === undefined) return endLoadIn(pool, rowsDeleted);
+      await inTransaction(pool, async (client) => {
+        await underLease(client, LEASE, []);
+        await makeVisible();
+        await endLoadIn(client, rowsDeleted);
+      });
+    },
 
     async catchUp({ batchNo, position, fingerprint, safePoint }) {
       await underLease(
@@ -188,6 +195,15 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
 
     async fenceIn(transaction) {
       await underLease(transaction, LEASE, []);
+    },
+    async fence() {
+      await underLease(pool, LEASE, []);
+    },
+    async underLease(change) {
+      await inTransaction(pool, async (client) => {
+        await underLease(client, LEASE, []);
+        await change();
+      });
     },
 
     async moveWatermark({ watermark, candidate }, fingerprint) {

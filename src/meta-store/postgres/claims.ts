@@ -12,7 +12,7 @@ import { settleEarlierRejects } from "./rejects.ts";
 
 /** What a claim needs beside its pipeline `p`: its `run`, and the checkpoint in the state `s`. */
 const CLAIM_COLUMNS = `
-  p.lease_owner, p.lease_epoch, run.id AS run_id, run.trigger, run.attempt,
+  p.lease_owner, p.lease_epoch, p.restore_id, run.id AS run_id, run.trigger, run.attempt,
   s.scan_position, coalesce(s.batch_no, 0) AS batch_no, s.fingerprint`;
 
 /** One statement: take the longest waiting pipeline, raise its epoch, open its run, and read its checkpoint. */
@@ -52,6 +52,7 @@ function claimFromRow(row: Record<string, unknown>): Claim {
     attempt: row["attempt"] as number,
     runnerId: row["lease_owner"] as string,
     epoch: row["lease_epoch"] as number,
+    restoreId: row["restore_id"] as string | null,
     checkpoint: {
       scanPosition: row["scan_position"] as ScanPosition | null,
       batchNo: row["batch_no"] as number,
@@ -103,7 +104,8 @@ export async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): 
       `UPDATE etl.etl_pipelines p
           SET status = ${STATUS_AFTER}, lease_owner = NULL, lease_expires_at = NULL,
               run_requested_at = CASE WHEN ${STATUS_AFTER} = 'RUN_REQUESTED' THEN clock_timestamp() END,
-              run_trigger = CASE WHEN ${STATUS_AFTER} = 'RUN_REQUESTED' THEN 'recovery' END
+              run_trigger = CASE WHEN ${STATUS_AFTER} = 'RUN_REQUESTED' THEN 'recovery' END,
+              restore_id = CASE WHEN ${STATUS_AFTER} = 'RUN_REQUESTED' THEN p.restore_id END
         WHERE p.id = $1 AND p.lease_owner = $2 AND p.lease_epoch = $3 AND p.status = ANY ($4)
         RETURNING p.status`,
       [
@@ -195,7 +197,8 @@ const RESCUE = `
      SET status = CASE WHEN judged.hopeless THEN 'FAILED' ELSE t.to_status END,
          lease_owner = NULL, lease_expires_at = NULL,
          run_requested_at = CASE WHEN t.to_status = 'RUN_REQUESTED' THEN clock_timestamp() END,
-         run_trigger = CASE WHEN t.to_status = 'RUN_REQUESTED' THEN 'recovery' END
+         run_trigger = CASE WHEN t.to_status = 'RUN_REQUESTED' THEN 'recovery' END,
+         restore_id = CASE WHEN t.to_status = 'RUN_REQUESTED' AND NOT coalesce(judged.hopeless, false) THEN p.restore_id END
     FROM judged, unnest($1::text[], $2::text[]) AS t (from_status, to_status)
    WHERE p.id = judged.id AND p.status = t.from_status
   RETURNING p.id, p.name, p.status, judged.run_id`;

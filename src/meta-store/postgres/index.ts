@@ -12,11 +12,13 @@ import { claimNext, extendLease, finishRun, RENEW_LEASES, rescueExpired, startNe
 import { createKey, findKey, listKeys, markKeyUsed, revokeKey } from "./keys.ts";
 import { listen } from "./listen.ts";
 import {
+  countPipelines,
   createPipeline,
   deletePipeline,
   getPipeline,
   listPipelines,
   requestPause,
+  requestRestore,
   requestRun,
   updatePipeline,
 } from "./pipelines.ts";
@@ -49,6 +51,7 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
 
   return {
     listPipelines: (page, filter = {}) => asking("list the pipelines", listPipelines(pool, page, filter)),
+    countPipelines: () => asking("count the pipelines", countPipelines(pool)),
     getPipeline: (idOrName) => asking("read the pipeline", getPipeline(pool, idOrName)),
     createPipeline: (pipeline, author) => asking("create the pipeline", createPipeline(pool, pipeline, author)),
     updatePipeline: (id, patch, author, check, expectedVersion) =>
@@ -58,6 +61,7 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     getVersion: (id, version) => asking("read the version", getVersion(pool, id, version)),
     requestRun: (id, trigger) => asking("request the run", requestRun(pool, id, trigger)),
     requestPause: (id) => asking("request the pause", requestPause(pool, id)),
+    requestRestore: (id) => asking("request the restore", requestRestore(pool, id)),
     resetState: (id) => asking("reset the state", resetState(pool, id)),
     keepState: (id) => asking("keep the state", keepState(pool, id)),
     setState: (id, watermark) => asking("set the state", setState(pool, id, watermark)),

@@ -10,12 +10,18 @@ import {
   type PipelineId,
   type PipelinePatch,
 } from "../../domain/pipeline.ts";
-import { isHeld, type PipelineEvent, transitionsOf } from "../../domain/pipeline-status.ts";
+import {
+  isHeld,
+  nextStatus,
+  type PipelineEvent,
+  type PipelineStatus,
+  transitionsOf,
+} from "../../domain/pipeline-status.ts";
 import type { RunTrigger } from "../../domain/run.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
 import { sqlState } from "../../postgres/errors.ts";
-import type { Page, PageRequest, PipelineFilter } from "../meta-store.ts";
+import type { Page, PageRequest, PipelineCounts, PipelineFilter } from "../meta-store.ts";
 import { noteSubject } from "./audit.ts";
 import { Conditions } from "./conditions.ts";
 import { invalidPageMark } from "./page-mark.ts";
@@ -40,6 +46,19 @@ export async function listPipelines(pool: Pool, page: PageRequest, filter: Pipel
   );
   const items = rows.slice(0, page.limit).map(pipelineFromRow);
   return { items, next: rows.length > page.limit ? (items.at(-1)?.name ?? null) : null };
+}
+
+export async function countPipelines(pool: Pool): Promise<PipelineCounts> {
+  const { rows } = await pool.query(
+    `SELECT status, count(*) AS count,
+            extract(epoch FROM clock_timestamp() - min(run_requested_at) FILTER (WHERE enabled))::float8 AS seconds
+       FROM etl.etl_pipelines GROUP BY status`,
+  );
+  const waiting = rows.find(({ status }) => status === "RUN_REQUESTED");
+  return {
+    byStatus: new Map(rows.map(({ status, count }) => [status as PipelineStatus, count as number])),
+    oldestWaitingSeconds: (waiting?.seconds as number | null | undefined) ?? 0,
+  };
 }
 
 export async function getPipeline(session: SqlSession, idOrName: string): Promise<Pipeline> {
@@ -154,6 +173,27 @@ export async function requestPause(pool: Pool, id: PipelineId): Promise<Pipeline
     [id, from, to],
   );
   return rows[0] === undefined ? explainRefusal(pool, id, "request_pause") : pipelineFromRow(rows[0]);
+}
+
+/** Not while it is paused: the load that was paused would be lost. */
+export async function requestRestore(pool: Pool, id: PipelineId): Promise<Pipeline> {
+  const { rows } = await pool.query(
+    `UPDATE etl.etl_pipelines p
+        SET status = $2, restore_id = gen_random_uuid(), run_requested_at = clock_timestamp(), run_trigger = 'api'
+      WHERE p.id = $1 AND p.enabled AND p.status IN ('IDLE', 'FAILED')
+      RETURNING ${PIPELINE_COLUMNS}`,
+    [id, nextStatus("IDLE", "request_run")],
+  );
+  if (rows[0] !== undefined) return pipelineFromRow(rows[0]);
+  const { name, status, enabled } = await getPipeline(pool, id);
+  if (!enabled) return explainRefusal(pool, id, "request_run");
+  throw new VitrinaError(
+    "STATUS_CONFLICT",
+    `${name} is ${status}; it can be restored only when it is IDLE or FAILED.`,
+    {
+      extra: { pipeline_status: status },
+    },
+  );
 }
 
 async function explainRefusal(session: SqlSession, id: PipelineId, event: PipelineEvent): Promise<never> {

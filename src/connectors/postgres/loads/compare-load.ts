@@ -1,10 +1,10 @@
 import type { Client } from "../../../postgres/connection.ts";
 import { quoteTable } from "../../../postgres/identifiers.ts";
+import { requireFewDeletions } from "../../deletion-guard.ts";
 import type { DeletionGuard, KeyRange } from "../../sink.ts";
 import { mergeInto, rowsDiffer, SEEK_BY_KEY, sameKey } from "../merge-statement.ts";
 import { behind, upTo } from "../query-text.ts";
 import { nameList, type TargetTable } from "../target-table.ts";
-import { requireFewDeletions } from "./deletion-guard.ts";
 import type { Load } from "./load.ts";
 import { dropTables, isMarked, loadTable, markLoad } from "./load-table.ts";
 

@@ -1,5 +1,5 @@
-import { VitrinaError } from "../../../domain/error-catalogue.ts";
-import type { DeletionGuard } from "../../sink.ts";
+import { VitrinaError } from "../domain/error-catalogue.ts";
+import type { DeletionGuard } from "./sink.ts";
 
 /** A source that shrinks suddenly is more often broken than right: a person decides. */
 export function requireFewDeletions(

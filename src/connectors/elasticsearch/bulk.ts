@@ -1,0 +1,178 @@
+import { VitrinaError } from "../../domain/error-catalogue.ts";
+import { faultPoint } from "../../observability/fault-points.ts";
+import type { RejectedRow } from "../sink.ts";
+import type { SearchClient } from "./client.ts";
+import { isPassing, isYes, reasonOf, refusal, unavailable } from "./cluster.ts";
+import type { Operation } from "./documents.ts";
+import type { Patience } from "./patience.ts";
+
+const MOST_BYTES = 8 * 1024 * 1024;
+const LEAST_BYTES = 64 * 1024;
+const MOST_OPERATIONS = 10_000;
+
+export interface BulkResult {
+  readonly created: number;
+  readonly updated: number;
+  readonly deleted: number;
+  /** Was to be deleted, and was not there. */
+  readonly absent: number;
+  readonly rejects: readonly RejectedRow[];
+  /** Sent again without knowing what became of it the first time: "updated" may have been "created", for example. */
+  readonly uncertain: number;
+}
+
+const COUNTS = ["created", "updated", "deleted", "absent", "uncertain"] as const;
+
+/** A later claim wrote here, or took the right to write: this one has to ask whether it still holds the pipeline. */
+export class Superseded extends Error {}
+
+/**
+ * Sends operations in requests that are bounded by bytes and number, and reads the result of every single one. What
+ * the cluster had no room for is sent again, in smaller requests, until it is written; what it refuses is set aside.
+ */
+export class BulkSender {
+  readonly #client: SearchClient;
+  readonly #patience: Patience;
+  #mostBytes = MOST_BYTES;
+
+  constructor(client: SearchClient, patience: Patience) {
+    this.#client = client;
+    this.#patience = patience;
+  }
+
+  /** `alias` must be one: an index of that name is never made by writing to it. */
+  async send(alias: string, operations: readonly Operation[]): Promise<BulkResult> {
+    const total = { created: 0, updated: 0, deleted: 0, absent: 0, uncertain: 0, rejects: [] as RejectedRow[] };
+    const inDoubt = new Set<Operation>();
+    for (let waiting = operations; waiting.length > 0; ) {
+      const [portion, rest] = this.#cut(waiting);
+      const outcome = await this.#sendOnce(alias, portion, inDoubt);
+      if (outcome instanceof VitrinaError) {
+        for (const operation of portion) inDoubt.add(operation);
+        this.#shrink();
+        await this.#patience.wait(outcome);
+        continue;
+      }
+      for (const count of COUNTS) total[count] += outcome[count];
+      total.rejects.push(...outcome.rejects);
+      waiting = [...outcome.postponed, ...rest];
+      if (outcome.trouble === undefined) {
+        this.#patience.rest();
+        this.#grow();
+      } else {
+        this.#shrink();
+        await this.#patience.wait(outcome.trouble);
+      }
+    }
+    return total;
+  }
+
+  #cut(operations: readonly Operation[]): [Operation[], readonly Operation[]] {
+    let bytes = 0;
+    let count = 0;
+    for (const operation of operations) {
+      if (count > 0 && (bytes + operation.bytes > this.#mostBytes || count === MOST_OPERATIONS)) break;
+      bytes += operation.bytes;
+      count += 1;
+    }
+    return [operations.slice(0, count), operations.slice(count)];
+  }
+
+  #shrink(): void {
+    this.#mostBytes = Math.max(LEAST_BYTES, this.#mostBytes / 2);
+  }
+
+  #grow(): void {
+    this.#mostBytes = Math.min(MOST_BYTES, this.#mostBytes * 1.25);
+  }
+
+  /** An error means: nothing is known about any of the operations, and they are to be sent again. */
+  async #sendOnce(
+    alias: string,
+    operations: readonly Operation[],
+    inDoubt: ReadonlySet<Operation>,
+  ): Promise<Outcome | VitrinaError> {
+    const what = `write to ${alias}`;
+    const lines = Buffer.from(operations.map((operation) => operation.lines).join(""));
+    const path = `/${alias}/_bulk?require_alias=true&filter_path=${ANSWER_FIELDS}`;
+    await faultPoint("bulk_ready");
+    const answer = await this.#client
+      .send({ method: "POST", path, lines })
+      .catch((error: unknown) => unavailable(error, what));
+    await faultPoint("bulk_answered");
+    if (answer instanceof VitrinaError) return answer;
+    if (answer.status === 413 && operations.length === 1) return setAside(operations, "the document is too large");
+    if (!isYes(answer.status)) {
+      const failure = refusal(answer, what);
+      if (answer.status === 413 || isPassing(answer)) return failure;
+      throw failure;
+    }
+    return readOutcome(answer.body, operations, inDoubt, what);
+  }
+}
+
+const ANSWER_FIELDS = "items.*.status,items.*.error,items.*._id,items.*.result";
+
+interface Outcome extends BulkResult {
+  readonly postponed: readonly Operation[];
+  /** Why something was postponed. */
+  readonly trouble: VitrinaError | undefined;
+}
+
+interface Item {
+  readonly _id?: string;
+  readonly status?: number;
+  readonly result?: string;
+  readonly error?: unknown;
+}
+
+function readOutcome(
+  body: unknown,
+  operations: readonly Operation[],
+  inDoubt: ReadonlySet<Operation>,
+  what: string,
+): Outcome | VitrinaError {
+  const items = (body as { items?: unknown } | undefined)?.items;
+  if (!Array.isArray(items) || items.length !== operations.length) {
+    return new VitrinaError("SEARCH_UNAVAILABLE", `Could not ${what}: the answer does not cover every document.`);
+  }
+  const outcome = { created: 0, updated: 0, deleted: 0, absent: 0, uncertain: 0, rejects: [] as RejectedRow[] };
+  const postponed: Operation[] = [];
+  let trouble: VitrinaError | undefined;
+  for (const [index, operation] of operations.entries()) {
+    const item = Object.values(items[index] as Record<string, Item>)[0] ?? {};
+    const status = item.status ?? 0;
+    if (item._id !== operation.id || (item.error === undefined && item.result === undefined)) {
+      return new VitrinaError("SEARCH_UNAVAILABLE", `Could not ${what}: the answer is about other documents.`);
+    }
+    const count = COUNT_OF_RESULT[item.result ?? ""];
+    if (count !== undefined) {
+      outcome[count] += 1;
+      if (inDoubt.has(operation)) outcome.uncertain += 1;
+    } else if (isPassing({ status, body: item })) {
+      postponed.push(operation);
+      trouble = refusal({ status, body: item }, what);
+    } else if (status === 400 || status === 413) outcome.rejects.push(rejected(operation, reasonOf(item)));
+    else if (status === 409 || status === 404) throw new Superseded(reasonOf(item));
+    else if (status >= 500) {
+      postponed.push(operation);
+      trouble = new VitrinaError("SEARCH_BUSY", refusal({ status, body: item }, what).message);
+    } else throw refusal({ status, body: item }, what);
+  }
+  return { ...outcome, postponed, trouble };
+}
+
+const COUNT_OF_RESULT: Readonly<Record<string, "created" | "updated" | "deleted" | "absent">> = {
+  created: "created",
+  updated: "updated",
+  noop: "updated",
+  deleted: "deleted",
+  not_found: "absent",
+};
+
+const rejected = ({ row }: Operation, error: string): RejectedRow => ({ row, code: "ROW_REFUSED", error });
+
+function setAside(operations: readonly Operation[], error: string): Outcome {
+  const rejects = operations.map((operation) => rejected(operation, error));
+  return { created: 0, updated: 0, deleted: 0, absent: 0, uncertain: 0, rejects, postponed: [], trouble: undefined };
+}

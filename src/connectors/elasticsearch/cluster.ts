@@ -1,0 +1,70 @@
+import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { Answer, SearchClient, SearchRequest } from "./client.ts";
+import { NoAnswer } from "./client.ts";
+import type { Patience } from "./patience.ts";
+
+/** Asks the cluster until it answers for good, or the patience is at its end. */
+export interface Cluster {
+  /** Answers with a status of `accept`, or any that says yes; throws for every other. */
+  ask(what: string, request: SearchRequest, accept?: readonly number[]): Promise<Answer>;
+}
+
+export function patientCluster(client: SearchClient, patience: Patience): Cluster {
+  return {
+    async ask(what, request, accept = []) {
+      for (;;) {
+        const answer = await client.send(request).catch((error: unknown) => unavailable(error, what));
+        if (answer instanceof VitrinaError) {
+          await patience.wait(answer);
+          continue;
+        }
+        if (isYes(answer.status) || accept.includes(answer.status)) {
+          patience.rest();
+          return answer;
+        }
+        const failure = refusal(answer, what);
+        if (!isPassing(answer)) throw failure;
+        await patience.wait(failure, answer.retryAfterMs);
+      }
+    },
+  };
+}
+
+export const isYes = (status: number): boolean => status >= 200 && status < 300;
+
+/** Trouble that time may heal. A blocked index (a full disk, say) is one: somebody will make room. */
+export function isPassing({ status, body }: Pick<Answer, "status" | "body">): boolean {
+  if ([408, 429, 502, 503, 504].includes(status)) return true;
+  return status === 403 && reasonOf(body).startsWith("cluster_block_exception");
+}
+
+export function unavailable(error: unknown, what: string): VitrinaError {
+  if (!(error instanceof NoAnswer) && !(error instanceof SyntaxError)) throw error;
+  return new VitrinaError("SEARCH_UNAVAILABLE", `Could not ${what}: ${error.message}.`, { cause: error });
+}
+
+export function refusal(answer: Pick<Answer, "status" | "body">, what: string): VitrinaError {
+  const reason = reasonOf(answer.body);
+  const sentence = `Could not ${what}: the search cluster answered ${answer.status}${reason === "" ? "" : ` (${reason})`}.`;
+  if (isPassing(answer)) return new VitrinaError("SEARCH_BUSY", sentence);
+  if (answer.status === 401 || answer.status === 403) {
+    return new VitrinaError("PERMISSION_DENIED", sentence, {
+      hint: "Give the login of ELASTICSEARCH_URL the right to manage and write the index and its aliases.",
+    });
+  }
+  return new VitrinaError("SEARCH_REFUSED", sentence);
+}
+
+const LONGEST_REASON = 300;
+
+/** `type: reason` of an error of the cluster, without values of documents. */
+export function reasonOf(body: unknown): string {
+  const error = (body as { error?: unknown } | undefined)?.error;
+  if (typeof error === "string") return error.slice(0, LONGEST_REASON);
+  const { type, reason } = (error ?? {}) as { type?: string; reason?: string };
+  if (type === undefined) return "";
+  const plain = (reason ?? "")
+    .replace(/\.? ?Preview of field's value: .*$/s, "")
+    .replace(/ in document with id '.*?'(?=\.|$)/s, "");
+  return `${type}: ${plain}`.slice(0, LONGEST_REASON);
+}

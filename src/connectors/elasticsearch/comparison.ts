@@ -1,0 +1,167 @@
+import { isDeepStrictEqual } from "node:util";
+import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { Differences } from "../../domain/reconcile.ts";
+import type { Column, Row } from "../../domain/row.ts";
+import type { Comparison, ComparisonRequest } from "../sink.ts";
+import { documentEncoder, type Operation } from "./documents.ts";
+import type { IndexFamily } from "./index-family.ts";
+import { chooseKey } from "./index-writer.ts";
+import { hashOf, NumberSet } from "./key-set.ts";
+import type { PointInTime } from "./point-in-time.ts";
+import { type KeyRange, keyRange, textOf } from "./value-range.ts";
+
+type Kind = keyof Differences;
+type Key = Record<string, string | null>;
+
+interface Difference {
+  readonly kind: Kind;
+  readonly key: Key;
+  readonly columns: readonly string[];
+}
+
+/** Of more differences than this only the number is kept; nobody reads so many keys. */
+const MOST_DETAILS = 20_000;
+
+/**
+ * Each batch is looked up by its ids, and the text of each document is compared with the text that a load would write.
+ * In the end all documents are gone through once, to find those that no row stands for.
+ */
+export function openIndexComparison(point: PointInTime, family: IndexFamily, request: ComparisonRequest): Comparison {
+  const { columns, incrementalKey, options } = request;
+  const key = chooseKey(request, family);
+  const keyColumns = key.flatMap((name) => columns.find((column) => column.name === name) ?? []);
+  const cursor = columns.filter(({ name }) => name === incrementalKey);
+  const encode = documentEncoder(columns, key, options.delete_when);
+  const seen = new NumberSet();
+  /** By id: a row that comes again replaces what was found before. */
+  const found = new Map<number, Difference>();
+  const source = { rows: 0, rows_duplicate: 0, rows_refused: 0 };
+  const sourceKeys = keyRange(keyColumns);
+  const sourceCursor = keyRange(cursor);
+
+  const note = (hash: number, difference: Difference | undefined): void => {
+    if (difference === undefined) found.delete(hash);
+    else found.set(hash, found.size < MOST_DETAILS ? difference : { kind: difference.kind, key: {}, columns: [] });
+  };
+  const valuesOf = (row: Row, of: readonly Column[]): (string | null)[] =>
+    of.map((column) => row[columns.indexOf(column)] ?? null);
+  const keyOf = (row: Row): Key =>
+    Object.fromEntries(valuesOf(row, keyColumns).map((value, index) => [key[index], value]));
+
+  const differenceOf = (
+    operation: Operation,
+    document: string | undefined,
+    standing: "settled" | "pending",
+  ): Difference | undefined => {
+    const wanted = operation.document;
+    const fields = document === undefined || wanted === undefined ? [] : differingFields(wanted, document, columns);
+    const isSame = wanted === undefined ? document === undefined : document !== undefined && fields.length === 0;
+    if (isSame) return undefined;
+    const kind = wanted === undefined ? "extra" : document === undefined ? "missing" : "different";
+    return { kind: standing === "pending" ? "pending" : kind, key: keyOf(operation.row), columns: fields };
+  };
+
+  return {
+    key,
+    columns: columns.map(({ name }) => name),
+
+    async add(batch, standing) {
+      const rows = batch.rows();
+      const { operations, duplicates, rejects } = encode(rows, 0n);
+      source.rows += rows.length;
+      source.rows_duplicate += duplicates;
+      source.rows_refused += rejects.length;
+      for (const { row } of rejects)
+        note(hashOf(`refused ${source.rows} ${row.join()}`), { kind: "missing", key: keyOf(row), columns: [] });
+      for (const row of rows) {
+        sourceKeys.add(valuesOf(row, keyColumns));
+        sourceCursor.add(valuesOf(row, cursor));
+      }
+      const documents = new Map(
+        (await point.byIds(operations.map(({ id }) => id))).map(({ id, source: text }) => [id, text]),
+      );
+      for (const operation of operations) {
+        const hash = hashOf(operation.id);
+        if (!seen.add(hash)) source.rows_duplicate += 1;
+        note(hash, differenceOf(operation, documents.get(operation.id), standing));
+      }
+    },
+
+    async finish(limit) {
+      const target = { rows: 0 };
+      const targetKeys = keyRange(keyColumns);
+      const targetCursor = keyRange(cursor);
+      for await (const hits of point.all([...key, ...cursor.map(({ name }) => name)])) {
+        for (const hit of hits) {
+          const fields = JSON.parse(hit.source) as Record<string, unknown>;
+          const values = keyColumns.map((column) => textOf(column, fields[column.name]));
+          target.rows += 1;
+          targetKeys.add(values);
+          targetCursor.add(cursor.map((column) => textOf(column, fields[column.name])));
+          const hash = hashOf(hit.id);
+          if (seen.has(hash)) continue;
+          note(hash, {
+            kind: "extra",
+            key: Object.fromEntries(key.map((name, index) => [name, values[index] ?? null])),
+            columns: [],
+          });
+        }
+      }
+      return {
+        source: { ...source, ...rangeOf(key, sourceKeys, sourceCursor) },
+        target: { ...target, ...rangeOf(key, targetKeys, targetCursor) },
+        ...listed([...found.values()], sourceKeys, key, limit),
+      };
+    },
+
+    close: () => point.close(),
+  };
+}
+
+/** Most documents are equal as texts; the others may still mean the same, written by somebody else. */
+function differingFields(wanted: string, found: string, columns: readonly Column[]): string[] {
+  if (wanted.trimEnd() === found) return [];
+  const [ours, theirs] = [JSON.parse(wanted), JSON.parse(found)] as [Record<string, unknown>, Record<string, unknown>];
+  return columns.map(({ name }) => name).filter((name) => !isDeepStrictEqual(ours[name] ?? null, theirs[name] ?? null));
+}
+
+function rangeOf(key: readonly string[], keys: KeyRange, cursor: KeyRange) {
+  const named = (values: readonly (string | null)[] | undefined) =>
+    values === undefined ? null : Object.fromEntries(key.map((name, index) => [name, values[index] ?? null]));
+  return {
+    key_min: named(keys.least()),
+    key_max: named(keys.greatest()),
+    incremental_key_min: cursor.least()?.[0] ?? null,
+    incremental_key_max: cursor.greatest()?.[0] ?? null,
+  };
+}
+
+function listed(found: readonly Difference[], range: KeyRange, key: readonly string[], limit: number): Differences {
+  const ofKind = (kind: Kind) => {
+    const all = found.filter((one) => one.kind === kind);
+    const known = all.filter((one) => key.every((name) => name in one.key));
+    const valuesOf = (one: Difference) => key.map((name) => one.key[name] ?? null);
+    const sorted = known.sort((a, b) => range.compare(valuesOf(a), valuesOf(b))).slice(0, limit);
+    return { count: all.length, sorted };
+  };
+  const keysOnly = (kind: Kind) => {
+    const { count, sorted } = ofKind(kind);
+    return { count, keys: sorted.map((one) => one.key) };
+  };
+  const different = ofKind("different");
+  return {
+    missing: keysOnly("missing"),
+    extra: keysOnly("extra"),
+    different: {
+      count: different.count,
+      keys: different.sorted.map((one) => ({ key: one.key, columns: [...one.columns] })),
+    },
+    pending: keysOnly("pending"),
+  };
+}
+
+/** What the index cannot show is not worth comparing: its alias must be there. */
+export function requireLive({ live, name }: IndexFamily): string {
+  if (live !== undefined) return live.index;
+  throw new VitrinaError("TARGET_MISSING", `The target es:${name} does not exist.`);
+}

@@ -1,0 +1,132 @@
+import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { Cluster } from "./cluster.ts";
+
+/**
+ * All indexes behind one name. The name itself is an alias, and so is everything that can change at once:
+ *
+ * - `films`: the index that is searched.
+ * - `films__previous`: the one that was searched before.
+ * - `films__write_<pipeline>_<epoch>`: the index that this claim writes to. Whoever takes the pipeline over replaces
+ *   this alias by its own, and from then on nothing of the earlier claim arrives any more.
+ * - `films__restored_<wish>`: the index that was brought back for this wish.
+ */
+export interface IndexFamily {
+  readonly name: string;
+  readonly live: FamilyIndex | undefined;
+  readonly previous: FamilyIndex | undefined;
+  /** Being loaded: written to, and not yet searched. */
+  readonly loading: readonly FamilyIndex[];
+  /** Ours, and of no use any more. */
+  readonly orphans: readonly FamilyIndex[];
+}
+
+export interface FamilyIndex {
+  readonly index: string;
+  readonly aliases: readonly string[];
+  readonly properties: Readonly<Record<string, unknown>>;
+  /** Undefined where the index was made by somebody else. */
+  readonly mark: IndexMark | undefined;
+}
+
+/** What is kept in the mapping of an index that was made here. */
+export interface IndexMark {
+  readonly target: string;
+  readonly pipeline_id: string;
+  readonly run_id: string;
+  readonly key: readonly string[];
+  /** Of mapping and settings as they were asked for. */
+  readonly definition: string;
+  /** Set when the load was complete: at which batch, and when. */
+  readonly loaded?: { readonly batch_no: number; readonly at: string };
+}
+
+export const previousAlias = (name: string): string => `${name}__previous`;
+export const restoredAlias = (name: string, restoreId: string): string => `${name}__restored_${restoreId}`;
+
+const writePrefix = (name: string, pipelineId: string): string => `${name}__write_${pipelineId}_`;
+
+export const writeAlias = (name: string, pipelineId: string, epoch: number): string =>
+  writePrefix(name, pipelineId) + epoch;
+
+/** The aliases by which claims of a pipeline write to the index, with their epochs. */
+export function writersOf(
+  { aliases }: FamilyIndex,
+  name: string,
+  pipelineId: string,
+): { alias: string; epoch: number }[] {
+  const prefix = writePrefix(name, pipelineId);
+  return aliases
+    .filter((alias) => alias.startsWith(prefix))
+    .map((alias) => ({ alias, epoch: Number(alias.slice(prefix.length)) }));
+}
+
+export async function readFamily(cluster: Cluster, name: string): Promise<IndexFamily> {
+  const path = `/${name},${name}__*?ignore_unavailable=true&allow_no_indices=true`;
+  const { body } = await cluster.ask(`look at ${name}`, { method: "GET", path });
+  const found = Object.entries((body ?? {}) as Record<string, RawIndex>).map(parseIndex);
+  if (found.some(({ index }) => index === name)) {
+    throw new VitrinaError("INDEX_NOT_AN_ALIAS", `${name} is an index of its own, and not an alias of one.`);
+  }
+  const searched = found.filter(({ aliases }) => aliases.includes(name));
+  if (searched.length > 1) {
+    const names = searched.map(({ index }) => index).join(", ");
+    throw new VitrinaError("INDEX_DIFFERS", `${name} is an alias of several indexes (${names}); it must be one.`, {
+      hint: "Leave the alias to one of the indexes, or choose another name.",
+    });
+  }
+  const live = searched[0];
+  const ours = found.filter((one) => one !== live && one.mark?.target === name);
+  const previous = ours.find(({ aliases }) => aliases.includes(previousAlias(name)));
+  const rest = ours.filter((one) => one !== previous);
+  const isWritten = ({ aliases }: FamilyIndex): boolean => aliases.some((alias) => alias.startsWith(`${name}__write_`));
+  return {
+    name,
+    live,
+    previous,
+    loading: rest.filter(isWritten),
+    orphans: rest.filter((one) => !isWritten(one)),
+  };
+}
+
+interface RawIndex {
+  readonly aliases?: Readonly<Record<string, unknown>>;
+  readonly mappings?: {
+    readonly _meta?: { readonly vitrina?: IndexMark };
+    readonly properties?: Readonly<Record<string, unknown>>;
+  };
+}
+
+function parseIndex([index, { aliases = {}, mappings = {} }]: [string, RawIndex]): FamilyIndex {
+  return {
+    index,
+    aliases: Object.keys(aliases),
+    properties: mappings.properties ?? {},
+    mark: mappings._meta?.vitrina,
+  };
+}
+
+export type AliasAction =
+  | { readonly add: { readonly index: string; readonly alias: string } }
+  | { readonly remove: { readonly index: string; readonly alias: string; readonly must_exist: true } };
+
+export const addAlias = (index: string, alias: string): AliasAction => ({ add: { index, alias } });
+/** Refused, with everything that is asked for together with it, when the index no longer has the alias. */
+export const removeAlias = (index: string, alias: string): AliasAction => ({
+  remove: { index, alias, must_exist: true },
+});
+
+/** All at once or nothing. False when something was no longer as it had been read. */
+export async function changeAliases(cluster: Cluster, what: string, actions: readonly AliasAction[]): Promise<boolean> {
+  const { status } = await cluster.ask(what, { method: "POST", path: "/_aliases", body: { actions } }, [404]);
+  return status !== 404;
+}
+
+/** Gone already is as good. */
+export async function dropIndex(cluster: Cluster, index: string): Promise<void> {
+  await cluster.ask(`delete the index ${index}`, { method: "DELETE", path: `/${index}` }, [404]);
+}
+
+export async function countDocuments(cluster: Cluster, index: string): Promise<number> {
+  const { body } = await cluster.ask(`count ${index}`, { method: "GET", path: `/${index}/_count` });
+  return (body as { count: number }).count;
+}

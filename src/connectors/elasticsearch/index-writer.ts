@@ -1,0 +1,99 @@
+import { VitrinaError } from "../../domain/error-catalogue.ts";
+import { faultPoint } from "../../observability/fault-points.ts";
+import type { BatchResult, SinkRequest, SinkWriter } from "../sink.ts";
+import { type BulkResult, BulkSender, Superseded } from "./bulk.ts";
+import { documentEncoder } from "./documents.ts";
+import type { IndexFamily } from "./index-family.ts";
+import type { LoadParts } from "./loads/load.ts";
+import { newIndexLoad } from "./loads/new-index-load.ts";
+import { upsertLoad } from "./loads/upsert-load.ts";
+
+/** Encode → bulk → every item acknowledged → checkpoint. */
+export function indexWriter(given: Omit<LoadParts, "key">): SinkWriter {
+  const parts: LoadParts = { ...given, key: chooseKey(given.request, given.family) };
+  const { client, patience, name, key, request, family } = parts;
+  const { claim, columns, options } = request;
+  if (family.live === undefined && !request.createTarget) {
+    throw new VitrinaError("TARGET_MISSING", `The target es:${name} does not exist.`);
+  }
+  const load = request.load.kind === "upsert" ? upsertLoad(parts) : newIndexLoad(parts);
+  const encode = documentEncoder(columns, key, options.delete_when);
+  const sender = new BulkSender(client, patience);
+  let alias: string | undefined;
+  let lastBatchNo = claim.batchNo;
+
+  return {
+    key,
+    strategy: load.name,
+    resumed: load.resumed,
+    takes: "rows",
+    kept: undefined,
+
+    async begin(fence) {
+      await fence(undefined);
+      await load.begin();
+    },
+
+    async write(batch, { batchNo }, commit) {
+      const { operations, duplicates, rejects } = encode(batch.rows(), versionOf(claim.epoch, batchNo));
+      alias ??= await load.takeWriteAlias();
+      await faultPoint("batch_staged");
+      const sent = await sender.send(alias, operations).catch((error: unknown) => explain(error, request, name));
+      load.count(sent);
+      await faultPoint("batch_applied");
+      const answer = await commit(undefined, batchResult(sent, duplicates, rejects));
+      if (batch.count > 0) lastBatchNo = batchNo;
+      await faultPoint("checkpoint_recorded");
+      return answer;
+    },
+
+    async finish(commit) {
+      alias ??= await load.takeWriteAlias();
+      const answer = await commit(undefined, await load.finish(lastBatchNo));
+      // What is left over is met again by the next load; it must not spoil this one, which is complete.
+      await load.tidyUp().catch(() => undefined);
+      return answer;
+    },
+
+    async giveUp(end) {
+      await end(undefined);
+      await load.giveUp();
+    },
+
+    close: async () => undefined,
+  };
+}
+
+/** Grows with every claim, and within a claim with every batch. A repeated batch has the version it had. */
+const versionOf = (epoch: number, batchNo: number): bigint => (BigInt(epoch) << 32n) + BigInt(batchNo);
+
+function batchResult(sent: BulkResult, duplicates: number, rejects: BatchResult["rejects"]): BatchResult {
+  return {
+    rows_written: sent.created + sent.updated + sent.deleted,
+    rows_unchanged: sent.absent,
+    rows_deduplicated: duplicates,
+    rejects: [...rejects, ...sent.rejects],
+  };
+}
+
+/** The index refused a version or the alias: either another runner goes on here, or something is wrong with the index. */
+async function explain(error: unknown, request: SinkRequest, name: string): Promise<never> {
+  if (!(error instanceof Superseded)) throw error;
+  await request.requireLease();
+  throw new VitrinaError("INDEX_AHEAD", `es:${name} cannot take what this run writes: ${error.message}.`, {
+    cause: error,
+  });
+}
+
+export function chooseKey(
+  { key, columns }: Pick<SinkRequest, "key" | "columns">,
+  { live, name }: IndexFamily,
+): readonly string[] {
+  const chosen = key.length > 0 ? key : (live?.mark?.key ?? []);
+  if (chosen.length === 0) {
+    throw new VitrinaError("KEY_MISSING", `es:${name} has no key of its own.`, { hint: "Set target_key." });
+  }
+  const missing = chosen.find((column) => !columns.some((known) => known.name === column));
+  if (missing === undefined) return chosen;
+  throw new VitrinaError("KEY_NOT_IN_QUERY", `The query returns no column "${missing}", which is in the key.`);
+}

@@ -1,0 +1,143 @@
+import { VitrinaError } from "../../../domain/error-catalogue.ts";
+import { faultPoint } from "../../../observability/fault-points.ts";
+import { requireFewDeletions } from "../../deletion-guard.ts";
+import { createIndex, putMark } from "../create-index.ts";
+import { hurriedCluster } from "../hurried-cluster.ts";
+import {
+  type AliasAction,
+  addAlias,
+  changeAliases,
+  countDocuments,
+  dropIndex,
+  type FamilyIndex,
+  previousAlias,
+  readFamily,
+  removeAlias,
+  writeAlias,
+  writersOf,
+} from "../index-family.ts";
+import { tidyFamily } from "../tidy-family.ts";
+import { takeWriteAlias } from "../write-alias.ts";
+import { indexOfRun, type Load, type LoadParts, markOf } from "./load.ts";
+
+/**
+ * A full load fills an index of its own, with the mapping that the pipeline has now. When it is complete, and has as many
+ * documents as were written, the name that people search by moves to it in one step.
+ */
+export function newIndexLoad(parts: LoadParts): Load {
+  const { client, cluster, name, request, definition, family } = parts;
+  const { claim, guard, lost } = request;
+  const unfinished = findUnfinished(parts);
+  const ownAlias = writeAlias(name, claim.pipelineId, claim.epoch);
+  let index = unfinished?.index ?? indexOfRun(parts);
+  let mark = unfinished?.mark ?? markOf(parts);
+  /** How many documents the index must have; how many of them may be counted wrongly. */
+  const expected = { documents: 0, uncertain: 0 };
+
+  const drop = async (indexes: readonly FamilyIndex[]): Promise<void> => {
+    for (const one of indexes) await dropIndex(cluster, one.index);
+  };
+  const isLive = (): boolean => family.live?.index === index;
+
+  /** The whole switch at once, bound to the alias of this claim: whoever was taken over has no such alias any more. */
+  const switchActions = (): AliasAction[] => {
+    const { live, previous } = family;
+    const keepsLive = live?.mark?.target === name;
+    return [
+      removeAlias(index, ownAlias),
+      ...(previous === undefined ? [] : [removeAlias(previous.index, previousAlias(name))]),
+      ...(live === undefined ? [] : [removeAlias(live.index, name)]),
+      ...(live === undefined || !keepsLive ? [] : [addAlias(live.index, previousAlias(name))]),
+      ...(live === undefined
+        ? []
+        : writersOf(live, name, claim.pipelineId).map(({ alias }) => removeAlias(live.index, alias))),
+      addAlias(index, name),
+    ];
+  };
+
+  const makeVisible = async (): Promise<void> => {
+    const hurried = hurriedCluster(client, lost);
+    const actions = isLive() ? [removeAlias(index, ownAlias)] : switchActions();
+    await faultPoint("switch_ready");
+    const changed = await changeAliases(hurried, `switch ${name} to ${index}`, actions);
+    await faultPoint("alias_switched");
+    if (changed) return;
+    const { live } = await readFamily(hurried, name);
+    if (live?.index === index && !live.aliases.includes(ownAlias)) return;
+    throw new VitrinaError("SEARCH_BUSY", `The indexes of es:${name} were changed by somebody else at the same time.`);
+  };
+
+  return {
+    name: "new index",
+    resumed: unfinished !== undefined,
+
+    async begin() {
+      await drop(family.loading.filter((one) => one.mark?.pipeline_id === claim.pipelineId));
+      index = indexOfRun(parts);
+      mark = markOf(parts);
+      // Nobody searches it while it is loaded, so it need not be made searchable every second.
+      await createIndex(cluster, {
+        index,
+        aliases: [ownAlias],
+        definition,
+        mark,
+        settings: { refresh_interval: "-1" },
+      });
+    },
+
+    async takeWriteAlias() {
+      const alias = await takeWriteAlias(cluster, name, claim, index);
+      if (unfinished?.index === index) expected.documents = await refreshAndCount(parts, index);
+      return alias;
+    },
+
+    count({ created, deleted, uncertain }) {
+      expected.documents += created - deleted;
+      expected.uncertain += uncertain;
+    },
+
+    async finish(batchNo) {
+      const documents = await refreshAndCount(parts, index);
+      if (Math.abs(documents - expected.documents) > expected.uncertain) {
+        throw new VitrinaError(
+          "INDEX_INCOMPLETE",
+          `The new index of es:${name} has ${documents} documents, but ${expected.documents} were written.`,
+        );
+      }
+      if (isLive()) return { rows_deleted: 0, makeVisible };
+      const existing = family.live === undefined ? 0 : await countDocuments(cluster, family.live.index);
+      const deleted = Math.max(0, existing - documents);
+      requireFewDeletions(`es:${name}`, guard, { existing, deleted }, documents);
+      const refresh_interval = definition.settings["refresh_interval"] ?? null;
+      const settings = { method: "PUT", path: `/${index}/_settings`, body: { index: { refresh_interval } } } as const;
+      await cluster.ask(`end the load of ${index}`, settings);
+      await putMark(cluster, index, { ...mark, loaded: { batch_no: batchNo, at: new Date().toISOString() } });
+      await faultPoint("load_applied");
+      return { rows_deleted: deleted, makeVisible };
+    },
+
+    giveUp: () => (isLive() ? Promise.resolve() : dropIndex(cluster, index)),
+    tidyUp: () => tidyFamily(cluster, name, request.options),
+  };
+}
+
+/**
+ * An index that is still being loaded by this pipeline, from the same definition. Or one that is searched already, but
+ * whose load was not reported: then no batch was committed since.
+ */
+function findUnfinished({ key, request, definition, family }: LoadParts): FamilyIndex | undefined {
+  const { pipelineId, batchNo } = request.claim;
+  const isSame = ({ mark }: FamilyIndex): boolean =>
+    mark?.pipeline_id === pipelineId &&
+    mark.definition === definition.fingerprint &&
+    JSON.stringify(mark.key) === JSON.stringify(key);
+  const loading = family.loading.find(isSame);
+  if (loading !== undefined) return loading;
+  const { live } = family;
+  return live !== undefined && isSame(live) && live.mark?.loaded?.batch_no === batchNo ? live : undefined;
+}
+
+async function refreshAndCount({ cluster }: LoadParts, index: string): Promise<number> {
+  await cluster.ask(`refresh ${index}`, { method: "POST", path: `/${index}/_refresh` });
+  return countDocuments(cluster, index);
+}

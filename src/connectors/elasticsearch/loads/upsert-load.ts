@@ -1,0 +1,72 @@
+import { VitrinaError } from "../../../domain/error-catalogue.ts";
+import { refusal } from "../cluster.ts";
+import { createIndex } from "../create-index.ts";
+import { type FamilyIndex, writeAlias } from "../index-family.ts";
+import { tidyFamily } from "../tidy-family.ts";
+import { takeWriteAlias } from "../write-alias.ts";
+import { indexOfRun, type Load, type LoadParts, markOf } from "./load.ts";
+
+/** Each batch goes straight into the index that is searched: for incremental loads. */
+export function upsertLoad(parts: LoadParts): Load {
+  const { cluster, name, request, definition, family } = parts;
+  const { claim } = request;
+  const { live } = family;
+  if (live !== undefined) requireFitting(parts, live);
+  const index = live?.index ?? indexOfRun(parts);
+  return {
+    name: "upsert",
+    resumed: true,
+
+    async begin() {
+      await tidyFamily(cluster, name, request.options);
+      if (live !== undefined) return extendMapping(parts, live);
+      const aliases = [name, writeAlias(name, claim.pipelineId, claim.epoch)];
+      await createIndex(cluster, { index, aliases, definition, mark: markOf(parts) });
+    },
+
+    takeWriteAlias: () => takeWriteAlias(cluster, name, claim, index),
+    count: () => undefined,
+    finish: async () => ({ rows_deleted: 0 }),
+    giveUp: async () => undefined,
+    tidyUp: async () => undefined,
+  };
+}
+
+/**
+ * Versions grow with the claims of one pipeline, so two of them would shut each other out. Documents are found by their
+ * key, so another key would double them.
+ */
+function requireFitting({ name, key, request }: LoadParts, { mark }: FamilyIndex): void {
+  if (mark === undefined) return;
+  if (mark.pipeline_id !== request.claim.pipelineId) {
+    throw new VitrinaError(
+      "INDEX_DIFFERS",
+      `es:${name} was filled by another pipeline (${mark.pipeline_id}); an index has one that keeps it up to date.`,
+    );
+  }
+  if (JSON.stringify(mark.key) === JSON.stringify(key)) return;
+  const [had, has] = [mark.key.join(", "), key.join(", ")];
+  throw new VitrinaError("INDEX_DIFFERS", `The documents of es:${name} are identified by (${had}), not by (${has}).`);
+}
+
+/** A changed mapping is tried before the first document: what the index cannot become is refused as a whole. */
+async function extendMapping({ cluster, name, request, definition }: LoadParts, live: FamilyIndex): Promise<void> {
+  const { properties, fingerprint } = definition;
+  const missing = Object.keys(properties).filter((field) => !(field in live.properties));
+  if (missing.length > 0 && !request.addColumns) {
+    throw new VitrinaError("TARGET_COLUMN_MISSING", `es:${name} has no field ${missing.join(", ")}.`, {
+      hint: "Set add_columns, run the pipeline once in mode full, or remove the column from the query.",
+    });
+  }
+  const { mark } = live;
+  // An index of somebody else is taken as it is: only what it lacks is added.
+  const added = Object.fromEntries(missing.map((field) => [field, properties[field]]));
+  if (mark === undefined ? missing.length === 0 : mark.definition === fingerprint) return;
+  const body =
+    mark === undefined
+      ? { properties: added }
+      : { properties, _meta: { vitrina: { ...mark, definition: fingerprint } } };
+  const what = `change the mapping of ${live.index}`;
+  const answer = await cluster.ask(what, { method: "PUT", path: `/${live.index}/_mapping`, body }, [400]);
+  if (answer.status === 400) throw new VitrinaError("INDEX_DIFFERS", refusal(answer, what).message);
+}

@@ -1,0 +1,78 @@
+import type { SearchClient } from "./client.ts";
+import type { Cluster } from "./cluster.ts";
+import type { Dialect } from "./field-types.ts";
+import { type RawHit, readHits } from "./raw-hits.ts";
+
+/** An index as it stood at one moment, however it changes meanwhile. */
+export interface PointInTime {
+  /** Documents by id, those that exist. */
+  byIds(ids: readonly string[]): Promise<readonly RawHit[]>;
+  /** All documents, some fields of them, in any order. */
+  all(fields: readonly string[]): AsyncIterable<readonly RawHit[]>;
+  close(): Promise<void>;
+}
+
+const KEEP_ALIVE = "10m";
+const PAGE = 2000;
+
+/** The two families have the same thing under different names. */
+const CALLS = {
+  elasticsearch: {
+    open: (index: string) => `/${index}/_pit?keep_alive=${KEEP_ALIVE}`,
+    idOf: (body: unknown) => (body as { id: string }).id,
+    close: (id: string) => ({ path: "/_pit", body: { id } }),
+    order: "_shard_doc",
+  },
+  opensearch: {
+    open: (index: string) => `/${index}/_search/point_in_time?keep_alive=${KEEP_ALIVE}`,
+    idOf: (body: unknown) => (body as { pit_id: string }).pit_id,
+    close: (id: string) => ({ path: "/_search/point_in_time", body: { pit_id: [id] } }),
+    // It has no _shard_doc before version 3.3, and lets documents be sorted by their id.
+    order: "_id",
+  },
+} as const;
+
+export async function openPointInTime(
+  client: SearchClient,
+  cluster: Cluster,
+  dialect: Dialect,
+  index: string,
+): Promise<PointInTime> {
+  const calls = CALLS[dialect];
+  const what = `read ${index}`;
+  // What was acknowledged, but cannot be found yet, would be missing.
+  await cluster.ask(what, { method: "POST", path: `/${index}/_refresh` });
+  const id = calls.idOf((await cluster.ask(what, { method: "POST", path: calls.open(index) })).body);
+
+  const search = async (body: object): Promise<readonly RawHit[]> => {
+    const pit = { id, keep_alive: KEEP_ALIVE };
+    const answer = await cluster.ask(what, { method: "POST", path: "/_search", body: { ...body, pit }, asText: true });
+    return readHits(answer.body as string);
+  };
+  return {
+    async byIds(ids) {
+      const found: RawHit[] = [];
+      for (let from = 0; from < ids.length; from += PAGE) {
+        const values = ids.slice(from, from + PAGE);
+        found.push(...(await search({ size: PAGE, track_total_hits: false, query: { ids: { values } } })));
+      }
+      return found;
+    },
+    async *all(fields) {
+      let after: unknown;
+      for (;;) {
+        const position = after === undefined ? {} : { search_after: after };
+        const order = { sort: [{ [calls.order]: "asc" }], track_total_hits: false };
+        const hits = await search({ size: PAGE, _source: fields, ...order, ...position });
+        if (hits.length === 0) return;
+        yield hits;
+        after = hits.at(-1)?.sort;
+      }
+    },
+    async close() {
+      // It ends by itself; nobody has to wait for a cluster that is away.
+      const request = { method: "DELETE", ...calls.close(id) } as const;
+      await client.send(request).catch(() => undefined);
+    },
+  };
+}

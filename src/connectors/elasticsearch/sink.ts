@@ -1,0 +1,71 @@
+import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { Target } from "../../domain/target.ts";
+import type { Sink, SinkRequest } from "../sink.ts";
+import { type ClusterConfig, openClient, type SearchClient } from "./client.ts";
+import { type Cluster, patientCluster } from "./cluster.ts";
+import { openIndexComparison, requireLive } from "./comparison.ts";
+import type { Dialect } from "./field-types.ts";
+import { indexDefinition } from "./index-definition.ts";
+import { readFamily } from "./index-family.ts";
+import { indexWriter } from "./index-writer.ts";
+import { Patience } from "./patience.ts";
+import { openPointInTime } from "./point-in-time.ts";
+import { restorePrevious } from "./restore-previous.ts";
+
+export interface ElasticsearchSinkConfig extends ClusterConfig {
+  /** How long a run waits for a cluster that is away or overloaded, before its attempt fails. */
+  readonly patienceMs: number;
+}
+
+/** Elasticsearch and OpenSearch; what differs between them is a name of a type. */
+export function openElasticsearchSink(config: ElasticsearchSinkConfig): Sink {
+  let opened: SearchClient | undefined;
+  let dialect: Dialect | undefined;
+
+  const connect = (target: Target, lost: AbortSignal) => {
+    if (target.kind !== "elasticsearch") throw new VitrinaError("INTERNAL", `Not an index: ${target.kind}.`);
+    if (config.urls.length === 0) {
+      throw new VitrinaError("SEARCH_NOT_CONFIGURED", `es:${target.index} cannot be written without a search cluster.`);
+    }
+    opened ??= openClient(config);
+    const patience = new Patience(config.patienceMs, lost);
+    return { client: opened, name: target.index, patience, cluster: patientCluster(opened, patience) };
+  };
+
+  return {
+    databaseId: async () => null,
+
+    async open(request: SinkRequest) {
+      const connection = connect(request.target, request.lost);
+      dialect ??= await askDialect(connection.cluster);
+      const definition = indexDefinition(request.columns, request.options, dialect);
+      const family = await readFamily(connection.cluster, connection.name);
+      return indexWriter({ ...connection, request, definition, family });
+    },
+
+    async openComparison(request) {
+      const { client, name, cluster } = connect(request.target, new AbortController().signal);
+      dialect ??= await askDialect(cluster);
+      const family = await readFamily(cluster, name);
+      const point = await openPointInTime(client, cluster, dialect, requireLive(family));
+      try {
+        return openIndexComparison(point, family, request);
+      } catch (error) {
+        await point.close();
+        throw error;
+      }
+    },
+
+    async restorePrevious(request) {
+      const { client, name, cluster } = connect(request.target, request.lost);
+      await restorePrevious(client, cluster, name, request);
+    },
+  };
+}
+
+async function askDialect(cluster: Cluster): Promise<Dialect> {
+  // Elasticsearch may not tell this to every login, and its smallest distribution tells it to nobody.
+  const { body } = await cluster.ask("reach the search cluster", { method: "GET", path: "/" }, [403, 405]);
+  const { distribution } = (body as { version?: { distribution?: string } } | undefined)?.version ?? {};
+  return distribution === "opensearch" ? "opensearch" : "elasticsearch";
+}

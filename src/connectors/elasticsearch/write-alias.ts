@@ -1,0 +1,29 @@
+import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { SinkClaim } from "../sink.ts";
+import type { Cluster } from "./cluster.ts";
+import { addAlias, changeAliases, readFamily, removeAlias, writeAlias, writersOf } from "./index-family.ts";
+
+const MOST_TRIES = 5;
+
+/**
+ * Takes the right to write to an index away from every earlier claim of the pipeline. The claim writes through an alias
+ * of its own, which the next claim removes: a request of a runner that lost its lease then has nowhere to go.
+ */
+export async function takeWriteAlias(cluster: Cluster, name: string, claim: SinkClaim, index: string): Promise<string> {
+  const { pipelineId, epoch } = claim;
+  const own = writeAlias(name, pipelineId, epoch);
+  for (let tries = 0; tries < MOST_TRIES; tries++) {
+    const { live, loading } = await readFamily(cluster, name);
+    const found = [...(live === undefined ? [] : [live]), ...loading].find((one) => one.index === index);
+    if (found === undefined) break;
+    const writers = writersOf(found, name, pipelineId);
+    if (writers.some((writer) => writer.epoch > epoch)) {
+      throw new VitrinaError("LEASE_LOST", `Another runner took es:${name} over (after epoch ${epoch}).`);
+    }
+    const earlier = writers.filter(({ alias }) => alias !== own);
+    if (earlier.length === 0 && writers.length > 0) return own;
+    const actions = [...earlier.map(({ alias }) => removeAlias(index, alias)), addAlias(index, own)];
+    if (await changeAliases(cluster, `take over the index ${index}`, actions)) return own;
+  }
+  throw new VitrinaError("SEARCH_BUSY", `The index ${index} was deleted or changed by somebody else at the same time.`);
+}

@@ -1,0 +1,57 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { PIPELINE_STATUSES } from "../../domain/pipeline-status.ts";
+import type { MetaStore } from "../../meta-store/meta-store.ts";
+import type { Api } from "../server.ts";
+
+/** The seconds that tell a question to the meta-store from one to a source, and both from a long wait. */
+const DURATION_BUCKETS = [0.005, 0.02, 0.1, 0.5, 2, 10, 60];
+
+/** What this process does, and how the pipelines are, which any process can tell from the meta-store. */
+export function collectMetrics(api: Api, store: Pick<MetaStore, "countPipelines">): Registry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  countRequests(api, registry);
+  new Gauge({
+    name: "vitrina_pipelines",
+    help: "Pipelines by status.",
+    labelNames: ["status"],
+    registers: [registry],
+    async collect() {
+      const { byStatus } = await store.countPipelines();
+      for (const status of PIPELINE_STATUSES) this.set({ status }, byStatus.get(status) ?? 0);
+    },
+  });
+  new Gauge({
+    name: "vitrina_oldest_waiting_seconds",
+    help: "How long the pipeline that waits longest has been waiting for a runner; 0 when none waits.",
+    registers: [registry],
+    async collect() {
+      this.set((await store.countPipelines()).oldestWaitingSeconds);
+    },
+  });
+  return registry;
+}
+
+/** By the route, not the path: ids in labels would grow without end. */
+function countRequests(api: Api, registry: Registry): void {
+  const requests = new Counter({
+    name: "vitrina_http_requests_total",
+    help: "Requests that were answered.",
+    labelNames: ["method", "route", "status"],
+    registers: [registry],
+  });
+  const durations = new Histogram({
+    name: "vitrina_http_request_duration_seconds",
+    help: "How long answers took, waiting included.",
+    labelNames: ["method", "route"],
+    buckets: DURATION_BUCKETS,
+    registers: [registry],
+  });
+  api.addHook("onResponse", async (request, reply) => {
+    const isKnown = !request.is404 && reply.statusCode !== 405;
+    const method = isKnown ? request.method : "other";
+    const route = (isKnown && request.routeOptions.url?.replace(/^\/api\/v1/, "")) || "none";
+    requests.inc({ method, route, status: String(reply.statusCode) });
+    durations.observe({ method, route }, reply.elapsedTime / 1000);
+  });
+}

@@ -1,0 +1,24 @@
+import type { Registry } from "prom-client";
+import { z } from "zod";
+import { problems } from "../problem.ts";
+import type { Api } from "../server.ts";
+
+const getMetrics = {
+  tags: ["health"],
+  operationId: "getMetrics",
+  summary: "Metrics for Prometheus",
+  response: {
+    200: { description: "In the text format of Prometheus.", content: { "text/plain": { schema: z.string() } } },
+    ...problems(503),
+  },
+};
+
+export function metricsRoutes(api: Api, registry: Registry): void {
+  api.get("/metrics", { schema: getMetrics }, async (_, reply) => {
+    const text = await registry.metrics();
+    return reply
+      .type(registry.contentType)
+      .serializer(String)
+      .send(text as never);
+  });
+}

@@ -1,0 +1,271 @@
+import { randomUUID } from "node:crypto";
+import { beforeEach, describe, expect, it } from "vitest";
+import { batchOfRows } from "../../src/connectors/row-batch.ts";
+import type { BatchPlace, BatchResult, CommitBatch, Sink, SinkRequest, SinkWriter } from "../../src/connectors/sink.ts";
+import { VitrinaError } from "../../src/domain/error-catalogue.ts";
+import type { Column, Row } from "../../src/domain/row.ts";
+import type { Target } from "../../src/domain/target.ts";
+
+/** What the contract needs to know of a sink: how to make a name, and how to look at a target as its readers do. */
+export interface SinkHarness {
+  readonly sink: Sink;
+  newTarget(): Target;
+  /** The titles by id; undefined where there is no target. */
+  titles(target: Target): Promise<Map<string, string | null> | undefined>;
+  /** The columns that a reader can ask for. */
+  columns(target: Target): Promise<string[]>;
+}
+
+const COLUMNS: readonly Column[] = [
+  { name: "id", type: "bigint" },
+  { name: "title", type: "text" },
+  { name: "size", type: "integer" },
+];
+const row = (id: number, title: string | null, size: string | null = "1"): Row => [String(id), title, size];
+const rows = (from: number, to: number, title = "film"): Row[] =>
+  Array.from({ length: to - from + 1 }, (_, n) => row(from + n, `${title} ${from + n}`));
+
+/** The contract of `src/connectors/sink.ts`, claim by claim, on a real target. */
+export function describeSink(name: string, open: () => SinkHarness): void {
+  describe(`the sink ${name}`, () => {
+    let harness: SinkHarness;
+    let target: Target;
+    let pipelineId: string;
+    let epoch: number;
+    let batchNo: number;
+
+    beforeEach(() => {
+      harness = open();
+      target = harness.newTarget();
+      pipelineId = randomUUID();
+      epoch = 0;
+      batchNo = 0;
+    });
+
+    /** Each writer is a claim of its own, as if a runner had taken the pipeline over. */
+    async function claim(more: Partial<SinkRequest> = {}): Promise<SinkWriter> {
+      epoch += 1;
+      const own = epoch;
+      return harness.sink.open({
+        target,
+        columns: COLUMNS,
+        key: ["id"],
+        createTarget: true,
+        addColumns: false,
+        load: { kind: "upsert" },
+        guard: { allowEmpty: false, maxDeletePercent: 50 },
+        options: {},
+        claim: { pipelineId, runId: randomUUID(), epoch: own, batchNo },
+        together: false,
+        lost: new AbortController().signal,
+        requireLease: async () => {
+          if (own !== epoch) throw new VitrinaError("LEASE_LOST", "Another claim was made.");
+        },
+        ...more,
+      });
+    }
+    const REPLACE = {
+      load: { kind: "replace", loadId: "11111111-2222-3333-4444-555555555555", inKeyOrder: false },
+    } as const;
+    const place = (): BatchPlace => ({ batchNo: batchNo + 1, after: null, upTo: null });
+
+    /** Commits as the engine does: with the data where the sink has transactions, else after it was acknowledged. */
+    function committing({ kept }: SinkWriter): CommitBatch<BatchResult> {
+      return async (transaction, result) => {
+        if (kept !== undefined && transaction !== undefined) {
+          await kept.recordIn(transaction, {
+            batchNo: batchNo + 1,
+            position: ["0"],
+            fingerprint: "f",
+            safePoint: null,
+          });
+        }
+        batchNo += 1;
+        return result;
+      };
+    }
+    const write = (writer: SinkWriter, given: readonly Row[]): Promise<BatchResult> =>
+      writer.write(batchOfRows(given), place(), committing(writer));
+    const begin = (writer: SinkWriter): Promise<void> => writer.begin(async () => undefined);
+    const finish = (writer: SinkWriter): Promise<number> =>
+      writer.finish(async (_transaction, { rows_deleted, makeVisible }) => {
+        await makeVisible?.();
+        return rows_deleted;
+      });
+    async function load(given: readonly Row[], more: Partial<SinkRequest> = {}): Promise<number> {
+      const writer = await claim({ ...REPLACE, ...more });
+      await begin(writer);
+      await write(writer, given);
+      const deleted = await finish(writer);
+      await writer.close();
+      return deleted;
+    }
+    async function upsert(given: readonly Row[], more: Partial<SinkRequest> = {}): Promise<BatchResult> {
+      const writer = await claim(more);
+      await begin(writer);
+      const result = await write(writer, given);
+      await writer.close();
+      return result;
+    }
+    const titles = async (): Promise<Record<string, string | null> | undefined> => {
+      const found = await harness.titles(target);
+      return found === undefined ? undefined : Object.fromEntries(found);
+    };
+
+    it("R1.3 creates a missing target only when it may, and says so", async () => {
+      await expect(claim({ createTarget: false })).rejects.toMatchObject({ code: "TARGET_MISSING" });
+      await expect(claim({ createTarget: false, ...REPLACE })).rejects.toMatchObject({ code: "TARGET_MISSING" });
+      await upsert([row(1, "a")]);
+      expect(await titles()).toEqual({ 1: "a" });
+    });
+
+    it("refuses a key that is missing, before anything is written", async () => {
+      await expect(claim({ key: [] })).rejects.toMatchObject({ code: "KEY_MISSING" });
+      await expect(claim({ key: ["other"] })).rejects.toMatchObject({ code: "KEY_NOT_IN_QUERY" });
+      expect(await titles()).toBeUndefined();
+    });
+
+    it("R4.3 shows a batch of an upsert at once, and writing it twice is writing it once", async () => {
+      expect(await upsert([row(1, "a"), row(2, "b")])).toMatchObject({ rows_written: 2, rejects: [] });
+      expect(await titles()).toEqual({ 1: "a", 2: "b" });
+      await upsert([row(2, "c"), row(3, null)]);
+      await upsert([row(2, "c"), row(3, null)]);
+      expect(await titles()).toEqual({ 1: "a", 2: "c", 3: null });
+    });
+
+    it("R4.4 a batch whose checkpoint failed is simply written again", async () => {
+      const writer = await claim();
+      await begin(writer);
+      const failing = writer.write(batchOfRows([row(1, "a"), row(2, "b")]), place(), async () => {
+        throw new VitrinaError("DATABASE_UNAVAILABLE", "The meta-store is away.");
+      });
+      await expect(failing).rejects.toMatchObject({ code: "DATABASE_UNAVAILABLE" });
+      await writer.close();
+      await upsert([row(1, "a"), row(2, "b"), row(3, "c")]);
+      expect(await titles()).toEqual({ 1: "a", 2: "b", 3: "c" });
+    });
+
+    it("keeps the last of several rows with one key, and every batch adds up", async () => {
+      const result = await upsert([row(1, "first"), row(2, "b"), row(1, "last")]);
+      expect(result).toMatchObject({ rows_written: 2, rows_unchanged: 0, rows_deduplicated: 1 });
+      expect(await titles()).toEqual({ 1: "last", 2: "b" });
+    });
+
+    it("sets refused rows aside, and writes the others of the batch", async () => {
+      await upsert([row(1, "a")]);
+      const bad = row(2, "b", "not a number");
+      const result = await upsert([...rows(3, 60), bad, [null, "no key", "1"], row(61, "last")]);
+      expect(result).toMatchObject({ rows_written: 59, rows_deduplicated: 0 });
+      expect(result.rejects.map(({ row: [id] }) => id).sort()).toEqual(["2", null].sort());
+      for (const { code, error } of result.rejects) {
+        expect(code).toBe("ROW_REFUSED");
+        expect(error).toMatch(/\w+/);
+      }
+      expect(Object.keys((await titles()) ?? {})).toHaveLength(60);
+    });
+
+    it("refuses a column that the target lacks, unless it may add it", async () => {
+      await upsert([row(1, "a")]);
+      const columns = [...COLUMNS, { name: "year", type: "integer" }];
+      const wider = [...row(2, "b"), "1977"];
+      await expect(upsert([wider], { columns })).rejects.toMatchObject({ code: "TARGET_COLUMN_MISSING" });
+      expect(await titles()).toEqual({ 1: "a" });
+      await upsert([wider], { columns, addColumns: true });
+      expect(await harness.columns(target)).toEqual(["id", "size", "title", "year"]);
+      expect(await titles()).toEqual({ 1: "a", 2: "b" });
+    });
+
+    it("R5.1 shows nothing of a full load before its end, and then exactly what was written", async () => {
+      await load(rows(1, 30));
+      const writer = await claim(REPLACE);
+      await begin(writer);
+      await write(writer, rows(11, 20, "new"));
+      expect(await titles()).toEqual(Object.fromEntries(rows(1, 30).map(([id, title]) => [id, title])));
+      await write(writer, rows(21, 30, "new"));
+      expect(await finish(writer)).toBe(10);
+      await writer.close();
+      expect(await titles()).toEqual(Object.fromEntries(rows(11, 30, "new").map(([id, title]) => [id, title])));
+    });
+
+    it("R4.7 continues a full load under a later claim", async () => {
+      const first = await claim(REPLACE);
+      expect(first.resumed).toBe(false);
+      await begin(first);
+      await write(first, rows(1, 10));
+      await first.close();
+      const second = await claim(REPLACE);
+      expect(second.resumed).toBe(true);
+      await write(second, rows(11, 20));
+      await finish(second);
+      await second.close();
+      expect(Object.keys((await titles()) ?? {})).toHaveLength(20);
+    });
+
+    it("forgets an unfinished load when a load starts anew", async () => {
+      const first = await claim(REPLACE);
+      await begin(first);
+      await write(first, rows(1, 10));
+      await first.close();
+      await load(rows(5, 6));
+      expect(Object.keys((await titles()) ?? {})).toEqual(["5", "6"]);
+    });
+
+    it("R5.1 refuses to empty a target, or to delete too much of it, and changes nothing", async () => {
+      await load(rows(1, 30));
+      const before = await titles();
+      await expect(load([])).rejects.toMatchObject({ code: "SOURCE_EMPTY" });
+      await expect(load(rows(1, 10))).rejects.toMatchObject({ code: "TOO_MANY_DELETIONS" });
+      expect(await titles()).toEqual(before);
+      expect(await load(rows(1, 10), { guard: { allowEmpty: false, maxDeletePercent: 70 } })).toBe(20);
+      expect(await load([], { guard: { allowEmpty: true, maxDeletePercent: 0 } })).toBe(10);
+      expect(await titles()).toEqual({});
+    });
+
+    it("R5.1 a load that was given up leaves the target as it was, and is not continued", async () => {
+      await load(rows(1, 3));
+      const writer = await claim(REPLACE);
+      await begin(writer);
+      await write(writer, rows(7, 9));
+      await writer.giveUp(async () => undefined);
+      await writer.close();
+      expect(Object.keys((await titles()) ?? {})).toEqual(["1", "2", "3"]);
+      await load(rows(2, 4));
+      expect(Object.keys((await titles()) ?? {})).toEqual(["2", "3", "4"]);
+    });
+
+    it("R4.7 lets nothing of an earlier claim through once a later one has written: upsert", async () => {
+      const stale = await claim();
+      await begin(stale);
+      await write(stale, [row(1, "old"), row(2, "old")]);
+      const owner = await claim();
+      await begin(owner);
+      await write(owner, [row(1, "new")]);
+      await expect(write(stale, [row(1, "stale"), row(2, "stale"), row(3, "stale")])).rejects.toMatchObject({
+        code: "LEASE_LOST",
+      });
+      await stale.close();
+      await owner.close();
+      expect(await titles()).toEqual({ 1: "new", 2: "old" });
+    });
+
+    it("R4.7 lets nothing of an earlier claim through once a later one has written: full load", async () => {
+      await load(rows(1, 3, "live"));
+      const stale = await claim(REPLACE);
+      await begin(stale);
+      await write(stale, rows(1, 2, "old"));
+      const owner = await claim(REPLACE);
+      await write(owner, rows(3, 4, "new"));
+      await expect(write(stale, rows(3, 9, "stale"))).rejects.toMatchObject({ code: "LEASE_LOST" });
+      const staleEnd = stale.finish(async (transaction, { makeVisible }) => {
+        if (stale.kept !== undefined && transaction !== undefined) await stale.kept.fenceIn(transaction);
+        await makeVisible?.();
+      });
+      await expect(staleEnd).rejects.toThrow();
+      await stale.close();
+      expect(await titles()).toEqual({ 1: "live 1", 2: "live 2", 3: "live 3" });
+      await finish(owner);
+      await owner.close();
+      expect(await titles()).toEqual({ 1: "old 1", 2: "old 2", 3: "new 3", 4: "new 4" });
+    });
+  });
+}

@@ -1,0 +1,78 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { faulted } from "../../support/chaos.ts";
+import { changeSource, documentDifferences, openSearchChaos, type SearchChaos } from "../../support/search-chaos.ts";
+
+/** A runner is frozen (SIGSTOP) until its lease is over and another one goes on, then woken (SIGCONT). */
+let chaos: SearchChaos;
+beforeEach(async () => {
+  chaos = await openSearchChaos();
+});
+afterEach(() => chaos.close());
+
+async function versions(index: string): Promise<unknown> {
+  await chaos.search.ask("POST", `/${index}/_refresh`);
+  const { body } = await chaos.search.ask("POST", `/${index}/_search`, { size: 5000, version: true, sort: ["id"] });
+  return body.hits.hits.map(({ _id, _version }: { _id: string; _version: number }) => [_id, _version]);
+}
+
+describe("a runner that wakes up after its lease", () => {
+  it.each([
+    ["incremental", "bulk_ready:4"],
+    ["full", "bulk_ready:4"],
+    ["full", "load_applied:1"],
+    ["full", "switch_ready:1"],
+  ] as const)("R4.7 changes nothing any more: %s, frozen at %s", async (mode, point) => {
+    const pipeline = await chaos.createIndex(mode);
+    await chaos.store.requestRun(pipeline.id, "api");
+    const zombie = chaos.runner(`${point}:stop`);
+    await faulted(zombie, point, "stop");
+    await changeSource(chaos);
+    chaos.runner();
+    await chaos.atRest(120_000);
+    const before = { versions: await versions(pipeline.index), family: await chaos.search.family(pipeline.index) };
+    const runs = await chaos.query("SELECT r::text FROM etl.etl_runs r ORDER BY id");
+
+    zombie.signal("SIGCONT");
+    await zombie.untilPrinted("run dropped");
+    expect({ versions: await versions(pipeline.index), family: await chaos.search.family(pipeline.index) }).toEqual(
+      before,
+    );
+    expect(await chaos.query("SELECT r::text FROM etl.etl_runs r ORDER BY id")).toEqual(runs);
+    if (mode === "incremental") expect(await documentDifferences(chaos, pipeline.index)).toEqual([]);
+  });
+
+  it("R4.7 cannot write into a load that its successor has taken over and not yet ended", async () => {
+    const pipeline = await chaos.createIndex("full");
+    await chaos.store.requestRun(pipeline.id, "api");
+    const zombie = chaos.runner("bulk_ready:4:stop");
+    await faulted(zombie, "bulk_ready:4", "stop");
+    // These rows are gone when the successor comes by: whatever brings them back now is a ghost.
+    await chaos.query("DELETE FROM content.film WHERE id % 4 = 0 AND id > 720");
+    const owner = chaos.runner("bulk_answered:1:park");
+    await faulted(owner, "bulk_answered:1", "park");
+    zombie.signal("SIGCONT");
+    await zombie.untilPrinted("run dropped");
+    owner.signal("SIGUSR2");
+    await chaos.atRest(120_000);
+    expect(await documentDifferences(chaos, pipeline.index)).toEqual([]);
+  });
+
+  it("R4.7 cannot bring back a document that was deleted meanwhile", async () => {
+    await chaos.query("ALTER TABLE content.film ADD COLUMN gone boolean NOT NULL DEFAULT false");
+    const pipeline = await chaos.createIndex("incremental", {
+      source_query: "SELECT id, code, title, modified, gone FROM content.film",
+      target_options: { delete_when: "gone" },
+    });
+    await chaos.store.requestRun(pipeline.id, "api");
+    const zombie = chaos.runner("bulk_ready:4:stop");
+    await faulted(zombie, "bulk_ready:4", "stop");
+    await chaos.query("UPDATE content.film SET gone = true, modified = clock_timestamp() WHERE id % 3 = 0");
+    chaos.runner();
+    await chaos.atRest(120_000);
+    zombie.signal("SIGCONT");
+    await zombie.untilPrinted("run dropped");
+    const left = [...(await chaos.search.documents(pipeline.index)).keys()].map(Number).sort((a, b) => a - b);
+    const wanted = await chaos.query("SELECT id::int FROM content.film WHERE NOT gone ORDER BY id");
+    expect(left).toEqual(wanted.map(({ id }) => id));
+  });
+});

@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, expect, inject, it } from "vitest";
+import { demoPipelines } from "../../src/main/demo.ts";
+import { startRunner } from "../../src/main/runner.ts";
+import { createLog } from "../../src/observability/log.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { type SearchView, searchView } from "../support/search-bench.ts";
+import { until } from "../support/until.ts";
+
+/** The smallest distribution of Elasticsearch has no languages; every other server has. */
+const name = inject("searchServer");
+const knowsLanguages = name === null || name === "opensearch3";
+
+let database: TestDatabase;
+let search: SearchView;
+let stop: (() => Promise<void>) | undefined;
+beforeAll(async () => {
+  const settings = { ELASTICSEARCH_URL: inject("searchUrl"), TARGET_INDEXES: "film_*" };
+  database = await createTestDatabase(inject("postgresUrl"), { cinema: true, settings });
+  search = searchView(inject("searchUrl"));
+  stop = (await startRunner(database.settings, database.urls, createLog({ level: "silent" }))).stop;
+});
+afterAll(async () => {
+  await stop?.();
+  for (const index of ["film_dim", "film_rating_agg"]) await search?.drop(index);
+  await database?.drop();
+});
+
+it.skipIf(!knowsLanguages)(
+  "R1.4 the demo's indexes are built, and a film is found by its misspelt Russian title",
+  async () => {
+    const store = database.openStore();
+    const pipelines = (await demoPipelines(database.settings)).filter(({ target_table }) =>
+      target_table.startsWith("es:"),
+    );
+    expect(pipelines.map((pipeline) => pipeline.name)).toEqual(["film_dim_es", "film_rating_agg_es"]);
+    for (const pipeline of pipelines) {
+      const { id } = await store.createPipeline(pipeline, "test");
+      await store.requestRun(id, "api");
+      await until("the index is built", async () => (await store.getPipeline(id)).status === "IDLE", 60_000);
+    }
+    expect(await search.count("film_dim")).toBe(1000);
+    expect(await search.count("film_rating_agg")).toBe(900);
+    const find = async (query: string): Promise<string[]> => {
+      const match = { title: { query, fuzziness: "AUTO", operator: "and" } };
+      const { body } = await search.ask("POST", "/film_dim/_search", { query: { match } });
+      return body.hits.hits.map(({ _source }: { _source: { title: string } }) => _source.title);
+    };
+    const [first] = await database.query("SELECT title FROM content.film_work WHERE title = 'Лунный телеграф'");
+    expect(first).toBeDefined();
+    expect((await find("луный тилеграф"))[0]).toBe("Лунный телеграф");
+    expect(await find("лунного телеграфа")).toContain("Лунный телеграф");
+    expect((await find("star wars"))[0]).toMatch(/^Star Wars/);
+  },
+);
+
+it("R1.4 without a cluster the demo has no index", async () => {
+  const all = await demoPipelines({ ...database.settings, search: { ...database.settings.search, urls: [] } });
+  expect(all.map((pipeline) => pipeline.name)).toEqual(["film_dim_full", "film_rating_agg_full", "genre_dim_full"]);
+});

@@ -1,0 +1,13 @@
+import { defineConfig } from "vitest/config";
+
+/** The suite that needs a search server; started by scripts/test-search.mjs, once for each server. */
+export default defineConfig({
+  test: {
+    include: ["tests/search/**/*.test.ts"],
+    testTimeout: 180_000,
+    hookTimeout: 300_000,
+    // One server on a few cores: files at once would only wait for each other.
+    maxWorkers: 1,
+    globalSetup: ["tests/support/global-setup.ts", "tests/support/search-setup.ts"],
+  },
+});
