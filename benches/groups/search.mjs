@@ -27,7 +27,7 @@ async function prepareBodies({ admin }) {
   const made = [];
   for (let after = 0; ; ) {
     const { rows } = await admin.query({
-      text: `SELECT ${texts} FROM (${QUERY}) q WHERE id > $1 ORDER BY id LIMIT ${BATCH_SIZE}`,
+      text: `SELECT ${texts} FROM (${QUERY}) q WHERE q.id > $1 ORDER BY q.id LIMIT ${BATCH_SIZE}`,
       values: [after],
       rowMode: "array",
     });
@@ -80,6 +80,7 @@ export default {
   optional: true,
   async setUp(world) {
     server = await startSearchServer("opensearch3");
+    world.onClose(() => server.stop());
     bodies = await prepareBodies(world);
     await world.runner.stop();
     const environment = { ELASTICSEARCH_URL: server.url, TARGET_INDEXES: "bench_*" };

@@ -13,6 +13,7 @@ export async function openWorld(rows) {
   const dataDir = await mkdtemp(join(tmpdir(), "vitrina-bench-"));
   const postgres = await startEmbeddedPostgres({ dataDir });
   const sessions = [];
+  const closers = [];
   const connect = async (database) => {
     const client = new pg.Client({ connectionString: withDatabase(postgres.url, database) });
     await client.connect();
@@ -20,6 +21,7 @@ export async function openWorld(rows) {
     return client;
   };
   const close = async () => {
+    await Promise.allSettled(closers.map((closer) => closer()));
     await Promise.allSettled(sessions.map((client) => client.end()));
     await postgres.stop();
     await rm(dataDir, { recursive: true, force: true });
@@ -45,6 +47,8 @@ export async function openWorld(rows) {
       store,
       /** What the runner is given: as in production, addresses only. */
       runnerEnvironment: { DATABASE_URL: url, SOURCE_ELSEWHERE_URL: withDatabase(urls.reader, "elsewhere") },
+      /** For what a group starts, so that it ends also when the bench fails. Called even if it ended before. */
+      onClose: (closer) => void closers.push(closer),
       close,
     };
   } catch (error) {
