@@ -30,10 +30,15 @@ export class ApiProblem extends CliFailure {
 
   constructor(problem: Problem) {
     const { detail, hint, errors = [] } = problem;
-    super(exitCodeOf(problem), detail, [hint, ...errors.map(({ pointer, message }) => `${pointer}: ${message}`)]);
+    super(exitCodeOf(problem), detail, [hint, ...errors.flatMap(lineOf)]);
     this.status = problem.status;
     this.code = problem.code;
   }
+}
+
+/** What is said of the whole stands in the detail already. */
+function lineOf({ pointer, message }: { readonly pointer: string; readonly message: string }): string[] {
+  return pointer === "" ? [] : [`${pointer}: ${message}`];
 }
 
 /** Calls the operations of the API by their names; the types are made from its OpenAPI document. */

@@ -143,8 +143,6 @@ export interface SinkWriter {
   readonly strategy: string;
   /** True when an unfinished load of this kind is there, so that it can be continued. */
   readonly resumed: boolean;
-  /** What it wants to be given: values, or the bytes of COPY, which then need not be decoded. */
-  readonly takes: "rows" | "copy-text";
   readonly kept: KeptCheckpoint | undefined;
   /** Before the first batch of a load that starts anew. */
   begin(fence: (transaction: OpenTransaction) => Promise<unknown>): Promise<void>;

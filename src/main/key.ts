@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { ROLES } from "../domain/access.ts";
 import { newKeySchema } from "../domain/api-key.ts";
 import type { AuditOrigin } from "../domain/audit.ts";
@@ -18,7 +18,7 @@ export function addKeyCommands(program: Command): void {
     .command("create")
     .description("make a key and print it, alone, on standard output; it cannot be shown again")
     .requiredOption("--name <name>", "who or what uses it")
-    .requiredOption("--role <role>", ROLES.join(", "))
+    .addOption(new Option("--role <role>", "what it may do").choices(ROLES).makeOptionMandatory())
     .option("--expires-in <time>", "such as 30m, 12h or 90d; without it the key is valid until it is revoked")
     .action(createKey);
   key.command("list").description("list the keys, newest first").action(listKeys);

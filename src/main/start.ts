@@ -4,6 +4,7 @@ import { lockDataDir } from "../embedded-postgres/data-dir-lock.ts";
 import { startEmbeddedPostgres } from "../embedded-postgres/start-embedded-postgres.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import { createLog } from "../observability/log.ts";
+import { DEFAULT_API_URL } from "../settings/cli-settings.ts";
 import type { Settings } from "../settings/settings.ts";
 import { requireFreePort, startApi } from "./api.ts";
 import { openStore, prepareDatabase } from "./database.ts";
@@ -80,9 +81,9 @@ async function freshLogFile(dataDir: string): Promise<string> {
 
 function sayWhatNext(settings: Settings, url: string, pipeline: string): void {
   const { loginRequired } = settings.api;
-  const curl = loginRequired ? 'curl -H "authorization: Bearer $VITRINA_KEY"' : "curl";
+  const curl = loginRequired ? 'curl -H "authorization: Bearer $VITRINA_API_KEY"' : "curl";
   const login = loginRequired
-    ? 'Every request needs a key: VITRINA_KEY="$(npx vitrina key create --name me --role admin)"'
+    ? 'Every request needs a key: export VITRINA_API_KEY="$(npx vitrina key create --name me --role admin)"'
     : "Without a login it listens on this machine only.";
   say(`
 Vitrina is ready. ${login}
@@ -93,8 +94,8 @@ Vitrina is ready. ${login}
   Log        ${shortPath(join(settings.dataDir, "vitrina.log"))}
 
 Try, in another terminal:
-  ${curl} ${url}/api/v1/pipelines
-  ${curl} -X POST ${url}/api/v1/pipelines/${pipeline}/run
+  ${url === DEFAULT_API_URL ? "" : `export VITRINA_API_URL=${url}\n  `}npx vitrina status
+  npx vitrina run ${pipeline} --wait
   ${curl} ${url}/api/v1/pipelines/${pipeline}/runs
 
 Add a mart of your own: see "Add a mart" in README.md. Stop with Ctrl-C.`);

@@ -1,13 +1,9 @@
 import { isIP } from "node:net";
 import { z } from "zod";
 import { isRole, type Role } from "../domain/access.ts";
+import { commaList } from "./environment.ts";
 
 /** The settings of the API: where it listens, whom it lets in, and how much it takes. */
-
-const list = z
-  .string()
-  .transform((text) => text.split(",").map((item) => item.trim()))
-  .refine((items) => items.every((item) => item !== ""), "has an empty item; separate items by one comma");
 
 const perMinute = z
   .string()
@@ -23,11 +19,11 @@ export const apiFields = {
     .refine((port) => port <= 65_535, "is not between 0 and 65535")
     .default(8000),
   API_AUTH: z.enum(["none", "required"], "is not none or required").default("none"),
-  API_ALLOWED_HOSTS: list.optional(),
-  API_TRUSTED_PROXIES: list
+  API_ALLOWED_HOSTS: commaList.optional(),
+  API_TRUSTED_PROXIES: commaList
     .refine((items) => items.every(isAddressOrNet), "is not a list of addresses or networks such as 10.0.0.0/8")
     .default([]),
-  API_CORS_ORIGINS: list
+  API_CORS_ORIGINS: commaList
     .refine((items) => items.every(isOrigin), "is not a list of origins such as https://etl.example.com")
     .default([]),
   API_RATE_LIMIT_PER_MINUTE: perMinute.optional(),
@@ -41,7 +37,7 @@ export const apiFields = {
   JWT_AUDIENCE: z.string().optional(),
   JWT_JWKS_URL: z.string().refine(isSafeUrl, "is not an https URL (http is accepted for this machine only)").optional(),
   JWT_ROLE_CLAIM: z.string().default("roles"),
-  JWT_ROLE_MAP: list
+  JWT_ROLE_MAP: commaList
     .transform((items) => items.map((item) => item.split("=").map((side) => side.trim())))
     .refine(
       (pairs) => pairs.every((pair) => pair.length === 2 && pair[0] !== "" && isRole(pair[1] ?? "")),

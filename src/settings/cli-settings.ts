@@ -9,11 +9,13 @@ export interface CliSettings {
   readonly canRedraw: boolean;
 }
 
+export const DEFAULT_API_URL = "http://127.0.0.1:8000";
+
 const schema = z.object({
   VITRINA_API_URL: z
     .string()
-    .refine(isHttpUrl, "is not an http or https URL such as http://127.0.0.1:8000")
-    .default("http://127.0.0.1:8000"),
+    .refine(isHttpUrl, `is not an http or https URL such as ${DEFAULT_API_URL}`)
+    .default(DEFAULT_API_URL),
   VITRINA_API_KEY: z
     .string()
     .regex(/^[\x21-\x7e]+$/, "has a character that no key has")

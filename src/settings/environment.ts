@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
+import { z } from "zod";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -25,6 +26,11 @@ function readDotEnv(file: string): Environment {
 function withoutEmpty(environment: Environment): Environment {
   return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ""));
 }
+
+export const commaList = z
+  .string()
+  .transform((text) => text.split(",").map((item) => item.trim()))
+  .refine((items) => items.every((item) => item !== ""), "has an empty item; separate items by one comma");
 
 export function invalidSettings(mistakes: readonly string[]): VitrinaError {
   const list = mistakes.map((mistake) => `  - ${mistake}`).join("\n");

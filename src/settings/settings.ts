@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { resolve } from "node:path";
 import { z } from "zod";
 import { type ApiSettings, apiFields, apiMistakes, apiSettings } from "./api-settings.ts";
-import { type Environment, invalidSettings, readEnvironment } from "./environment.ts";
+import { commaList, type Environment, invalidSettings, readEnvironment } from "./environment.ts";
 
 /** The only reader of the environment. Everything is checked at once, and every mistake is named in one message. */
 
@@ -23,15 +23,10 @@ const wholeNumber = (least: number, most: number) =>
     .transform(Number)
     .refine((value) => value >= least && value <= most, `is not between ${least} and ${most}`);
 
-const names = z
-  .string()
-  .transform((text) => text.split(",").map((name) => name.trim()))
-  .refine((list) => list.every((name) => name !== ""), "has an empty name; separate names by one comma");
-
-const searchUrls = z
-  .string()
-  .transform((text) => text.split(",").map((url) => url.trim()))
-  .refine((urls) => urls.every(isHttpUrl), "is not a list of http or https URLs, separated by commas");
+const searchUrls = commaList.refine(
+  (urls) => urls.every(isHttpUrl),
+  "is not a list of http or https URLs, separated by commas",
+);
 
 function isHttpUrl(text: string): boolean {
   return URL.canParse(text) && ["http:", "https:"].includes(new URL(text).protocol);
@@ -54,9 +49,9 @@ const schema = z.object({
   VITRINA_DATA_DIR: z.string().default(".vitrina"),
   ...apiFields,
   PREVIEW_TIMEOUT_SECONDS: wholeNumber(1, 60).default(5),
-  SOURCE_SCHEMAS: names.default(["content", "ugc"]),
-  TARGET_SCHEMAS: names.default(["analytics"]),
-  TARGET_INDEXES: names.default([]),
+  SOURCE_SCHEMAS: commaList.default(["content", "ugc"]),
+  TARGET_SCHEMAS: commaList.default(["analytics"]),
+  TARGET_INDEXES: commaList.default([]),
   RUNNER_CONCURRENCY: wholeNumber(1, 100).default(4),
   RUNNER_POLL_SECONDS: wholeNumber(1, 3600).default(5),
   LEASE_SECONDS: wholeNumber(3, 3600).default(30),

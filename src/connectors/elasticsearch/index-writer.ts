@@ -26,7 +26,6 @@ export function indexWriter(given: Omit<LoadParts, "key">): SinkWriter {
     key,
     strategy: load.name,
     resumed: load.resumed,
-    takes: "rows",
     kept: undefined,
 
     async begin(fence) {

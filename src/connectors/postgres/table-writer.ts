@@ -41,7 +41,6 @@ export function tableWriter(parts: TableWriterParts): SinkWriter {
     key: table.key.map(({ name }) => name),
     strategy: load.name,
     resumed,
-    takes: "copy-text",
     kept: parts.kept,
     pull: puller?.pull,
     begin,
