@@ -5,159 +5,9 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symli
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { MUTATIONS } from "./mutations.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-
-const ZOMBIE = "tests/chaos/zombie.test.ts";
-const LATE_COMMIT = "tests/chaos/late-commit.test.ts";
-
-/**
- * `replace`: pairs of texts; each must occur in the file, and all its occurrences are replaced. A mutant must compile:
- * a condition is made constant in a way that the compiler does not see through.
- */
-const MUTATIONS = [
-  {
-    name: "access: every login may do everything",
-    file: "src/control-plane/auth/guard.ts",
-    replace: [["mayActAs(caller.role, needed)", "mayActAs(needed, needed)"]],
-    tests: ["tests/integration/api-access.test.ts"],
-  },
-  {
-    name: "access: a revoked key is taken",
-    file: "src/control-plane/auth/key-login.ts",
-    replace: [["found.revoked", "found.name.length === 0"]],
-    tests: ["tests/integration/api-keys.test.ts"],
-  },
-  {
-    name: "audit: a change is kept without its entry",
-    file: "src/postgres/connection.ts",
-    replace: [["await pool.beforeCommit?.(client);", ""]],
-    tests: ["tests/integration/api-audit.test.ts"],
-  },
-  {
-    name: "fence: a lost lease is not noticed at commit",
-    file: "src/meta-store/postgres/checkpoints.ts",
-    replace: [["lease_owner = $2 AND lease_epoch = $3", "$2::uuid IS NOT NULL AND $3::bigint IS NOT NULL"]],
-    tests: [ZOMBIE],
-  },
-  {
-    name: "fence beside the data: an old epoch may still write",
-    file: "src/connectors/postgres/kept-checkpoint.ts",
-    replace: [["pipeline_id = $1 AND epoch = $2", "pipeline_id = $1 AND $2::bigint IS NOT NULL"]],
-    tests: [ZOMBIE],
-  },
-  {
-    name: "timeout: a frozen runner keeps its transaction",
-    file: "src/connectors/postgres/sink.ts",
-    replace: [["config.idleTimeoutMs", "config.idleTimeoutMs * 0"]],
-    tests: [ZOMBIE],
-  },
-  {
-    name: "reconcile: the target is looked at after the source",
-    file: "src/connectors/postgres/comparison.ts",
-    replace: [["ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT pg_current_snapshot()", "READ ONLY"]],
-    tests: ["tests/chaos/reconcile.test.ts"],
-  },
-  {
-    name: "watermark: moves as far as was read, past transactions in flight",
-    file: "src/connectors/postgres/change-cursor.ts",
-    replace: [['return within === "t" ? reached', 'return within !== "no answer" ? reached']],
-    tests: [LATE_COMMIT],
-  },
-  {
-    name: "watermark of numbers: a position counts at once",
-    file: "src/connectors/postgres/change-cursor.ts",
-    replace: [['rows[0]?.ended !== "t"', "rows[0]?.ended === undefined"]],
-    tests: [LATE_COMMIT],
-  },
-  {
-    name: "fingerprint: the watermark of another query is reused",
-    file: "src/data-plane/load.ts",
-    replace: [["state.watermarkFingerprint !== fingerprint)", 'state.watermarkFingerprint === "none")']],
-    tests: ["tests/integration/incremental-load.test.ts"],
-  },
-  {
-    name: "fingerprint: the position of another query is continued",
-    file: "src/domain/checkpoint.ts",
-    replace: [
-      ["checkpoint.fingerprint === fingerprint ?", "checkpoint.fingerprint !== fingerprint.concat(fingerprint) ?"],
-    ],
-    tests: ["tests/integration/runner.test.ts"],
-  },
-  {
-    name: "accounting: a batch that does not add up is recorded",
-    file: "src/domain/run.ts",
-    replace: [
-      ["return rows_read + rows_added ===", "return rows_read < 0 || rows_read + rows_added <"],
-      ["+ rows_dropped;", "+ rows_dropped + 1e9;"],
-    ],
-    tests: ["tests/conformance/meta-store.test.ts"],
-  },
-  {
-    name: "accounting: the database does not check the sums",
-    file: "src/meta-store/migrations/0004_engine.sql",
-    replace: [["rows_read + rows_added = rows_written", "rows_read + rows_added <> -1 - rows_written"]],
-    tests: ["tests/integration/migrations.test.ts"],
-  },
-  {
-    name: "protocol: a query may hold several statements",
-    file: "src/connectors/postgres/read-session.ts",
-    replace: [[', queryMode: "extended"', ""]],
-    tests: ["tests/chaos/resume.test.ts"],
-  },
-  {
-    name: "collation: text is compared by the rules of a language",
-    file: "src/connectors/postgres/query-text.ts",
-    replace: [[`collatable ? ' COLLATE "C"' : ""`, 'collatable ? " " : ""']],
-    tests: ["tests/chaos/resume.test.ts"],
-  },
-  {
-    name: "query guard: the parse tree is not examined",
-    file: "src/sql-guard/guard.ts",
-    replace: [
-      [
-        "const findings = await examine(query, rules);\n  if (findings.length > 0)",
-        "const findings = await examine(query, rules);\n  if (findings.length > 1e9)",
-      ],
-    ],
-    tests: ["tests/sql-guard/corpus.test.ts", "tests/integration/guarded-queries.test.ts"],
-  },
-  {
-    name: "query guard: what the source makes of a query is not looked at",
-    file: "src/sql-guard/guard.ts",
-    replace: [
-      [
-        "const findings = await audit(session, query, rules);\n  if (findings.length > 0)",
-        "const findings = await audit(session, query, rules);\n  if (findings.length > 1e9)",
-      ],
-    ],
-    tests: ["tests/sql-guard/corpus.test.ts"],
-  },
-  {
-    name: "query guard: a run does not examine its query",
-    file: "src/data-plane/load.ts",
-    replace: [["auditQuery(session, plan.readerQuery, parts.guard)", "Promise.resolve([session, auditQuery])"]],
-    tests: ["tests/integration/guarded-queries.test.ts"],
-  },
-  {
-    name: "query guard: depth is not limited before the parser runs",
-    file: "src/sql-guard/limits.ts",
-    replace: [["const DEEPEST = 300;", "const DEEPEST = 1e9;"]],
-    tests: ["tests/sql-guard/text.test.ts"],
-  },
-  {
-    name: "guard: a full load deletes without a limit",
-    file: "src/connectors/deletion-guard.ts",
-    replace: [["if (existing === 0 || deleted === 0) return;", "if (existing >= 0 || deleted === 0) return;"]],
-    tests: ["tests/integration/full-load.test.ts"],
-  },
-  {
-    name: "refused load: is continued instead of read anew",
-    file: "src/data-plane/executor.ts",
-    replace: [['code !== "DATABASE_BUSY")', 'code === "DATABASE_BUSY")']],
-    tests: ["tests/chaos/resume.test.ts"],
-  },
-];
 
 function fail(message) {
   throw new Error(message);
@@ -184,8 +34,23 @@ function compile(folder) {
   return status === 0 ? undefined : `${stdout}${stderr}`;
 }
 
-/** The titles of the tests that failed. A run without any result is no answer. */
+/** The titles of the tests that failed. */
 function failingTests(folder, files) {
+  const needsServer = (file) => file.startsWith("tests/search/");
+  const search = files.filter(needsServer);
+  return [
+    ...(search.length < files.length
+      ? runTests(
+          folder,
+          files.filter((file) => !needsServer(file)),
+        )
+      : []),
+    ...(search.length > 0 ? runTests(folder, ["--config", "vitest.search.config.ts", ...search]) : []),
+  ];
+}
+
+/** A run without any result is no answer. */
+function runTests(folder, files) {
   const report = join(folder, "mutation-report.json");
   rmSync(report, { force: true });
   const args = ["node_modules/vitest/vitest.mjs", "run", "--reporter=json", `--outputFile=${report}`, ...files];

@@ -29,6 +29,13 @@ table etl.audit_log
   http_status integer
   request_id text
   details jsonb not null default '{}'::jsonb
+table etl.etl_abandoned_targets
+  id bigint not null identity
+  pipeline_id uuid not null
+  target_table text not null
+  target_options jsonb not null
+  abandoned_at timestamp with time zone not null default clock_timestamp()
+  look_after timestamp with time zone not null default clock_timestamp()
 table etl.etl_answers
   actor text not null
   key text not null
@@ -189,6 +196,7 @@ constraint etl.audit_log audit_log_details_check: CHECK ((jsonb_typeof(details) 
 constraint etl.audit_log audit_log_http_status_check: CHECK (((http_status >= 100) AND (http_status <= 599)))
 constraint etl.audit_log audit_log_outcome_check: CHECK ((outcome = ANY (ARRAY['done'::text, 'refused'::text, 'denied'::text])))
 constraint etl.audit_log audit_log_pkey: PRIMARY KEY (id)
+constraint etl.etl_abandoned_targets etl_abandoned_targets_pkey: PRIMARY KEY (id)
 constraint etl.etl_answers answered_as_a_whole: CHECK ((((status IS NULL) = (headers IS NULL)) AND ((status IS NULL) = (body IS NULL))))
 constraint etl.etl_answers etl_answers_key_check: CHECK (((length(key) >= 1) AND (length(key) <= 255)))
 constraint etl.etl_answers etl_answers_pkey: PRIMARY KEY (actor, key, operation)
@@ -270,6 +278,7 @@ constraint etl.schema_migrations schema_migrations_pkey: PRIMARY KEY (version)
 CREATE INDEX api_keys_newest ON etl.api_keys USING btree (created_at DESC, id DESC)
 CREATE INDEX audit_log_of_actor ON etl.audit_log USING btree (actor, id DESC)
 CREATE INDEX audit_log_of_object ON etl.audit_log USING btree (object, id DESC)
+CREATE INDEX etl_abandoned_targets_due ON etl.etl_abandoned_targets USING btree (look_after, id)
 CREATE INDEX etl_answers_oldest ON etl.etl_answers USING btree (begun_at)
 CREATE INDEX etl_pipelines_by_name ON etl.etl_pipelines USING btree (name COLLATE "C")
 CREATE INDEX etl_pipelines_changed ON etl.etl_pipelines USING btree (changed_xid)
@@ -287,6 +296,7 @@ CREATE INDEX etl_runs_newest_of_all ON etl.etl_runs USING btree (started_at DESC
 CREATE INDEX etl_runs_newest_stopped ON etl.etl_runs USING btree (started_at DESC, id DESC) WHERE (status = ANY (ARRAY['PAUSED'::text, 'FAILED'::text]))
 CREATE UNIQUE INDEX api_keys_pkey ON etl.api_keys USING btree (id)
 CREATE UNIQUE INDEX audit_log_pkey ON etl.audit_log USING btree (id)
+CREATE UNIQUE INDEX etl_abandoned_targets_pkey ON etl.etl_abandoned_targets USING btree (id)
 CREATE UNIQUE INDEX etl_answers_pkey ON etl.etl_answers USING btree (actor, key, operation)
 CREATE UNIQUE INDEX etl_pipeline_tasks_pipeline_id_order_index_key ON etl.etl_pipeline_tasks USING btree (pipeline_id, order_index)
 CREATE UNIQUE INDEX etl_pipeline_tasks_pkey ON etl.etl_pipeline_tasks USING btree (id)
@@ -304,6 +314,8 @@ CREATE UNIQUE INDEX schema_migrations_pkey ON etl.schema_migrations USING btree 
 
 CREATE TRIGGER complete_run_request BEFORE INSERT OR UPDATE OF status ON etl.etl_pipelines FOR EACH ROW WHEN ((new.status = 'RUN_REQUESTED'::text)) EXECUTE FUNCTION etl.complete_run_request()
 CREATE TRIGGER forget_plan BEFORE UPDATE OF schedule_interval, enabled ON etl.etl_pipelines FOR EACH ROW WHEN (((old.schedule_interval IS DISTINCT FROM new.schedule_interval) OR (old.enabled IS DISTINCT FROM new.enabled))) EXECUTE FUNCTION etl.forget_plan()
+CREATE TRIGGER note_abandoned_target AFTER UPDATE OF target_table ON etl.etl_pipelines FOR EACH ROW WHEN ((old.target_table IS DISTINCT FROM new.target_table)) EXECUTE FUNCTION etl.note_abandoned_target()
+CREATE TRIGGER note_abandoned_target_of_deleted AFTER DELETE ON etl.etl_pipelines FOR EACH ROW EXECUTE FUNCTION etl.note_abandoned_target()
 CREATE TRIGGER notify_runners AFTER INSERT OR UPDATE OF status ON etl.etl_reconciles FOR EACH ROW WHEN ((new.status = 'WAITING'::text)) EXECUTE FUNCTION etl.notify_runners()
 CREATE TRIGGER notify_runners AFTER INSERT OR UPDATE OF status, enabled ON etl.etl_pipelines FOR EACH ROW WHEN ((new.enabled AND (new.status = ANY (ARRAY['RUN_REQUESTED'::text, 'PAUSE_REQUESTED'::text])))) EXECUTE FUNCTION etl.notify_runners()
 CREATE TRIGGER notify_runners_of_schedule AFTER INSERT OR UPDATE OF schedule_interval, enabled ON etl.etl_pipelines FOR EACH ROW WHEN ((new.enabled AND (new.schedule_interval IS NOT NULL) AND (new.next_run_at IS NULL) AND (new.schedule_error IS NULL))) EXECUTE FUNCTION etl.notify_runners()
@@ -338,6 +350,18 @@ BEGIN
   NEW.next_run_at := NULL;
   NEW.schedule_error := NULL;
   RETURN NEW;
+END
+$function$
+
+CREATE OR REPLACE FUNCTION etl.note_abandoned_target()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+BEGIN
+  INSERT INTO etl.etl_abandoned_targets (pipeline_id, target_table, target_options)
+  VALUES (OLD.id, OLD.target_table, OLD.target_options);
+  RETURN NULL;
 END
 $function$
 
@@ -379,6 +403,7 @@ END
 $function$
 
 
+grant DELETE on etl.etl_abandoned_targets to vitrina_meta
 grant DELETE on etl.etl_answers to vitrina_meta
 grant DELETE on etl.etl_pipeline_tasks to vitrina_meta
 grant DELETE on etl.etl_pipelines to vitrina_meta
@@ -388,6 +413,7 @@ grant DELETE on etl.etl_runners to vitrina_meta
 grant DELETE on etl.etl_state to vitrina_meta
 grant INSERT on etl.api_keys to vitrina_meta
 grant INSERT on etl.audit_log to vitrina_meta
+grant INSERT on etl.etl_abandoned_targets to vitrina_meta
 grant INSERT on etl.etl_answers to vitrina_meta
 grant INSERT on etl.etl_pipeline_tasks to vitrina_meta
 grant INSERT on etl.etl_pipeline_versions to vitrina_meta
@@ -400,6 +426,7 @@ grant INSERT on etl.etl_runs to vitrina_meta
 grant INSERT on etl.etl_state to vitrina_meta
 grant SELECT on etl.api_keys to vitrina_meta
 grant SELECT on etl.audit_log to vitrina_meta
+grant SELECT on etl.etl_abandoned_targets to vitrina_meta
 grant SELECT on etl.etl_answers to vitrina_meta
 grant SELECT on etl.etl_pipeline_tasks to vitrina_meta
 grant SELECT on etl.etl_pipeline_versions to vitrina_meta
@@ -412,6 +439,7 @@ grant SELECT on etl.etl_runs to vitrina_writer
 grant SELECT on etl.etl_state to vitrina_meta
 grant SELECT on etl.etl_state to vitrina_writer
 grant SELECT on etl.schema_migrations to vitrina_meta
+grant UPDATE on etl.etl_abandoned_targets to vitrina_meta
 grant UPDATE on etl.etl_answers to vitrina_meta
 grant UPDATE on etl.etl_pipeline_tasks to vitrina_meta
 grant UPDATE on etl.etl_pipelines to vitrina_meta

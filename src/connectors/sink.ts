@@ -26,8 +26,21 @@ export interface Sink {
   openComparison(request: ComparisonRequest): Promise<Comparison>;
   /** Tells whether source and target are the same database; null where it cannot be told. */
   databaseId(): Promise<string | null>;
+  /**
+   * Removes what a pipeline left at a target that it no longer has: unfinished loads at once, what is kept for restoring
+   * when its time is over. What people read stays. Returns when to look again; null when nothing is left.
+   */
+  clearAway(request: ClearAwayRequest): Promise<Date | null>;
   /** Only where the target as it was before the last full load is kept: brings it back. */
   restorePrevious?(request: RestoreRequest): Promise<void>;
+}
+
+export interface ClearAwayRequest {
+  readonly target: Target;
+  readonly pipelineId: string;
+  readonly options: TargetOptions;
+  /** Another pipeline has this target by now, and looks after what is kept for restoring. */
+  readonly isShared: boolean;
 }
 
 export interface RestoreRequest {

@@ -5,6 +5,7 @@ import { leaseTiming } from "../domain/lease.ts";
 import { DEFAULT_RETRY_POLICY, type RetryPolicy } from "../domain/retry-policy.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
+import { ClearAwaySlot } from "./clear-away.ts";
 import { type DispatcherParts, dispatch } from "./dispatcher.ts";
 import { Heartbeats } from "./heartbeat.ts";
 import { PipelineManager } from "./manager.ts";
@@ -34,6 +35,7 @@ export class Runner {
   readonly #heartbeats: Heartbeats;
   readonly #manager: PipelineManager;
   readonly #reconciles: ReconcileSlot;
+  readonly #clearAway: ClearAwaySlot;
   readonly #stop = new AbortController();
   #wake: () => void = () => undefined;
   #woken = false;
@@ -57,6 +59,7 @@ export class Runner {
       dispatch: (claim, heldSince) => dispatch(parts, claim, heldSince),
     });
     this.#reconciles = new ReconcileSlot({ ...options, runnerId: this.id, timing, stopSignal });
+    this.#clearAway = new ClearAwaySlot(options);
   }
 
   async start(): Promise<void> {
@@ -81,10 +84,11 @@ export class Runner {
     log.info({ runner_id: this.id, concurrency }, "runner started");
   }
 
-  /** One look at the meta-store: rescue, schedule, claim, dispatch. Returns how long to sleep at most. */
+  /** One look at the meta-store: rescue, schedule, claim, dispatch, clear away. Returns how long to sleep at most. */
   async tick(): Promise<number> {
     const nextDueMs = await this.#manager.tick(() => this.wake());
     await this.#reconciles.tick(() => this.wake());
+    await this.#clearAway.tick();
     return Math.min(nextDueMs, this.#options.pollMs);
   }
 
@@ -103,7 +107,7 @@ export class Runner {
     await this.#subscription?.close();
     const timeout = new AbortController();
     const drained = await Promise.race([
-      Promise.all([this.#manager.drain(), this.#reconciles.drain()]).then(() => true),
+      Promise.all([this.#manager.drain(), this.#reconciles.drain(), this.#clearAway.drain()]).then(() => true),
       delay(stopTimeoutMs, false, { signal: timeout.signal }).catch(() => false),
     ]);
     timeout.abort();

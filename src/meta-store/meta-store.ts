@@ -4,7 +4,7 @@ import type { AuditEntry, AuditedAttempt, AuditOrigin } from "../domain/audit.ts
 import type { Changes } from "../domain/change.ts";
 import type { Checkpoint, ScanPosition } from "../domain/checkpoint.ts";
 import type { ErrorCode } from "../domain/error-catalogue.ts";
-import type { NewPipeline, Pipeline, PipelineId, PipelinePatch, RunId } from "../domain/pipeline.ts";
+import type { NewPipeline, Pipeline, PipelineId, PipelinePatch, RunId, TargetOptions } from "../domain/pipeline.ts";
 import type { PipelineStatus } from "../domain/pipeline-status.ts";
 import type { PipelineVersion } from "../domain/pipeline-version.ts";
 import type { Reconcile, ReconcileReport } from "../domain/reconcile.ts";
@@ -135,6 +135,11 @@ export interface MetaStore {
   startNextAttempt(claim: Claim, failure: RunFailure): Promise<Claim>;
   /** Takes pipelines back whose lease ran out. */
   rescueExpired(): Promise<RescuedPipeline[]>;
+
+  /** One whose time has come; nobody else gets it for a while. */
+  claimAbandonedTarget(): Promise<AbandonedTarget | undefined>;
+  /** `null`: nothing is left there. */
+  settleAbandonedTarget(id: number, lookAfter: Date | null): Promise<void>;
 
   /** The schedules that come first: those without a plan, then by due time; and the time by the server's clock. */
   upcomingSchedules(limit: number): Promise<UpcomingSchedules>;
@@ -415,6 +420,18 @@ export interface RescuedPipeline {
   readonly name: string;
   readonly runId: RunId | null;
   readonly status: PipelineStatus;
+}
+
+/** A target that a pipeline no longer has: the pipeline was deleted, or given another one. */
+export interface AbandonedTarget {
+  readonly id: number;
+  readonly pipelineId: PipelineId;
+  readonly targetTable: string;
+  readonly options: TargetOptions;
+  /** Another pipeline has it by now. */
+  readonly isShared: boolean;
+  /** The pipeline has it again. */
+  readonly isBack: boolean;
 }
 
 export interface UpcomingSchedules {

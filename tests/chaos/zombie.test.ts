@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { loadTables as loadTablesOf } from "../../src/connectors/postgres/loads/load-table.ts";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
 import {
   type Chaos,
@@ -125,7 +126,7 @@ async function takeOver(chaos: Chaos, { kind, path, frozen, tried, refused }: Ca
 
 /** Everything a runner could leave behind: rows, checkpoints, runs; with the transaction that wrote them. */
 async function readTrace({ query, target }: Chaos, { id }: Pipeline): Promise<unknown> {
-  const tables = ["_vitrina_load_", "_vitrina_gone_"].map((prefix) => `analytics.${prefix}${id.replaceAll("-", "")}`);
+  const tables = loadTablesOf({ schema: "analytics", table: "mart" }, id).map(({ table }) => `analytics.${table}`);
   return {
     rows: await target.query("SELECT t, content.state_of(t) AS state FROM unnest($1::text[]) t", [
       ["analytics.mart", "analytics._vitrina_checkpoint", ...tables],

@@ -124,6 +124,26 @@ describe("a full load into an index", () => {
     expect(await bench.search.count(pipeline.index)).toBe(5);
   });
 
+  it("R4.4 is not switched to when documents of it got lost, and is loaded anew", async () => {
+    const pipeline = await films(3000, { batch_size: 50 });
+    await bench.store.requestRun(pipeline.id, "api");
+    const [loading] = await until("a batch is committed", async () => {
+      const { batchNo } = await bench.store.getState(pipeline.id);
+      return batchNo >= 2 ? Object.keys(await bench.search.family(pipeline.index)) : undefined;
+    });
+    const removal = await bench.search.ask("DELETE", `/${loading}/_doc/1`);
+    expect(removal.body).toMatchObject({ result: "deleted" });
+    await bench.ended(pipeline);
+    const { items } = await bench.store.listRuns(pipeline.id, { limit: 10 });
+    expect(items.map(({ status, error_code }) => ({ status, error_code }))).toEqual([
+      { status: "SUCCESS", error_code: null },
+      { status: "FAILED", error_code: "INDEX_INCOMPLETE" },
+    ]);
+    expect(items[0]).toMatchObject({ rows_read: 3000 });
+    expect(await bench.search.count(pipeline.index)).toBe(3000);
+    expect(Object.keys(await bench.search.family(pipeline.index))).toHaveLength(1);
+  });
+
   it("R4.3 can be paused, and goes on in the same index", async () => {
     const pipeline = await films(3000, { batch_size: 50 });
     await bench.store.requestRun(pipeline.id, "api");
@@ -244,4 +264,42 @@ it("R4.6 a runner without a cluster keeps serving other pipelines, and the run s
   const run = await bench.ended(away);
   expect(run).toMatchObject({ status: "FAILED", error_code: "SEARCH_UNAVAILABLE", attempt: 3 });
   expect(run.error).toMatch(/ELASTICSEARCH_URL/);
+});
+
+describe("a pipeline that is deleted", () => {
+  it("leaves what is searched, and takes its unfinished load and its right to write along", async () => {
+    const pipeline = await films(3000, { batch_size: 50, target_options: { keep_previous_hours: 0 } });
+    await bench.run(pipeline);
+    const live = (await bench.search.indexOf(pipeline.index)) as string;
+    const { batchNo } = await bench.store.getState(pipeline.id);
+    await bench.store.requestRun(pipeline.id, "api");
+    await until("batches are committed", async () => (await bench.store.getState(pipeline.id)).batchNo >= batchNo + 2);
+    await bench.store.requestPause(pipeline.id);
+    expect(await bench.ended(pipeline)).toMatchObject({ status: "PAUSED" });
+    expect(Object.keys(await bench.search.family(pipeline.index))).toHaveLength(2);
+    await bench.search.ask("PUT", `/${live}/_alias/${pipeline.index}__write_${pipeline.id}_1`);
+    await bench.store.deletePipeline(pipeline.id);
+    const alone = JSON.stringify({ [live]: [pipeline.index] });
+    await until(
+      "only what is searched is left",
+      async () => JSON.stringify(await bench.search.family(pipeline.index)) === alone,
+    );
+    expect(await bench.search.count(pipeline.index)).toBe(3000);
+  });
+
+  it("leaves the previous index until its time is over", async () => {
+    const pipeline = await films(3);
+    await bench.run(pipeline);
+    await bench.run(pipeline);
+    const before = await bench.search.family(pipeline.index);
+    expect(Object.keys(before)).toHaveLength(2);
+    await bench.store.deletePipeline(pipeline.id);
+    const due = "SELECT look_after > clock_timestamp() + interval '23 hours' AS later FROM etl.etl_abandoned_targets";
+    await until("it was looked at", async () => (await bench.query(due))[0]?.["later"]);
+    expect(await bench.search.family(pipeline.index)).toEqual(before);
+    await bench.query(
+      `UPDATE etl.etl_abandoned_targets SET look_after = now(), target_options = '{"keep_previous_hours": 0}'`,
+    );
+    await until("it is gone", async () => Object.keys(await bench.search.family(pipeline.index)).length === 1);
+  });
 });

@@ -1,3 +1,4 @@
+import { loadTable } from "../../src/connectors/postgres/loads/load-table.ts";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
 import { type Chaos, COPY_TASK, type Path } from "./chaos.ts";
 import type { TestDatabase } from "./database.ts";
@@ -154,7 +155,8 @@ function countMissing(wanted: readonly string[], found: readonly string[]): numb
 export async function missingBehindCheckpoint(chaos: Chaos, kind: Kind, { id, target_table }: Pipeline) {
   const { scanPosition } = await chaos.store.getState(id);
   if (scanPosition === null) return 0;
-  const load = `analytics._vitrina_load_${id.replaceAll("-", "")}`;
+  const [schema = "", table = ""] = target_table.split(".");
+  const load = `${schema}.${loadTable({ schema, table }, id, "load").table}`;
   // A target elsewhere is complete before the meta-store hears of it.
   const [found] = await chaos.target.query("SELECT to_regclass($1) IS NOT NULL AS unfinished", [load]);
   const held = { load: found?.["unfinished"] ? load : target_table, target: target_table };

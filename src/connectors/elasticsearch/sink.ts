@@ -5,17 +5,22 @@ import { type ClusterConfig, openClient, type SearchClient } from "./client.ts";
 import { type Cluster, patientCluster } from "./cluster.ts";
 import { openIndexComparison, requireLive } from "./comparison.ts";
 import type { Dialect } from "./field-types.ts";
+import { hurriedCluster } from "./hurried-cluster.ts";
 import { indexDefinition } from "./index-definition.ts";
 import { readFamily } from "./index-family.ts";
 import { indexWriter } from "./index-writer.ts";
 import { Patience } from "./patience.ts";
 import { openPointInTime } from "./point-in-time.ts";
 import { restorePrevious } from "./restore-previous.ts";
+import { dropLoadsOf, tidyFamily } from "./tidy-family.ts";
 
 export interface ElasticsearchSinkConfig extends ClusterConfig {
   /** How long a run waits for a cluster that is away or overloaded, before its attempt fails. */
   readonly patienceMs: number;
 }
+
+/** For what needs no lease. */
+const NEVER = new AbortController().signal;
 
 /** Elasticsearch and OpenSearch; what differs between them is a name of a type. */
 export function openElasticsearchSink(config: ElasticsearchSinkConfig): Sink {
@@ -44,7 +49,7 @@ export function openElasticsearchSink(config: ElasticsearchSinkConfig): Sink {
     },
 
     async openComparison(request) {
-      const { client, name, cluster } = connect(request.target, new AbortController().signal);
+      const { client, name, cluster } = connect(request.target, NEVER);
       dialect ??= await askDialect(cluster);
       const family = await readFamily(cluster, name);
       const point = await openPointInTime(client, cluster, dialect, requireLive(family));
@@ -54,6 +59,13 @@ export function openElasticsearchSink(config: ElasticsearchSinkConfig): Sink {
         await point.close();
         throw error;
       }
+    },
+
+    async clearAway({ target, pipelineId, options, isShared }) {
+      const { client, name } = connect(target, NEVER);
+      const cluster = hurriedCluster(client, NEVER);
+      await dropLoadsOf(cluster, name, pipelineId);
+      return isShared ? null : tidyFamily(cluster, name, options);
     },
 
     async restorePrevious(request) {

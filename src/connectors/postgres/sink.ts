@@ -7,6 +7,7 @@ import { openTableComparison } from "./comparison.ts";
 import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
 import { openKeptCheckpoint } from "./kept-checkpoint.ts";
 import { chooseLoad } from "./loads/choose-load.ts";
+import { dropTables, loadTables } from "./loads/load-table.ts";
 import { openPuller } from "./pull-batch.ts";
 import { createStage } from "./stage.ts";
 import { tableWriter } from "./table-writer.ts";
@@ -59,6 +60,19 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink {
       } catch (error) {
         await client.end();
         throw databaseError(error, "compare with the target");
+      }
+    },
+
+    async clearAway({ target, pipelineId }): Promise<null> {
+      if (target.kind !== "postgres") throw new VitrinaError("INTERNAL", `Not a PostgreSQL target: ${target.kind}.`);
+      const client = await openWriterSession(config);
+      try {
+        await dropTables(client, loadTables(target, pipelineId));
+        return null;
+      } catch (error) {
+        throw databaseError(error, "clear an unfinished load away");
+      } finally {
+        await client.end();
       }
     },
 

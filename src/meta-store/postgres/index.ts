@@ -4,6 +4,7 @@ import { askOnce, databaseId } from "../../postgres/database-id.ts";
 import { databaseError } from "../../postgres/errors.ts";
 import type { MetaStore } from "../meta-store.ts";
 import { requireCurrentSchema } from "../migrate.ts";
+import { claimAbandonedTarget, settleAbandonedTarget } from "./abandoned-targets.ts";
 import { beginRequest, forgetRequest, keepAnswer } from "./answers.ts";
 import { listAudit, recordAttempt, recording, recordingPool, unrecorded } from "./audit.ts";
 import { changesSince } from "./changes.ts";
@@ -101,6 +102,9 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     finishRun: (claim, outcome) => asking("finish the run", finishRun(pool, claim, outcome)),
     startNextAttempt: (claim, failure) => asking("start the next attempt", startNextAttempt(pool, claim, failure)),
     rescueExpired: () => asking("rescue lost pipelines", rescueExpired(pool)),
+    claimAbandonedTarget: () => asking("look for abandoned targets", claimAbandonedTarget(pool)),
+    settleAbandonedTarget: (id, lookAfter) =>
+      asking("settle an abandoned target", settleAbandonedTarget(pool, id, lookAfter)),
     upcomingSchedules: (limit) => asking("read the schedules", upcomingSchedules(pool, limit)),
     advanceSchedule: (pipeline, plan) => asking("advance the schedule", advanceSchedule(pool, pipeline, plan)),
     onWork: (wake) => asking("listen for work", listen(connection, "vitrina_pipelines", wake)),

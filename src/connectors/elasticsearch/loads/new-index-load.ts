@@ -117,7 +117,9 @@ export function newIndexLoad(parts: LoadParts): Load {
     },
 
     giveUp: () => (isLive() ? Promise.resolve() : dropIndex(cluster, index)),
-    tidyUp: () => tidyFamily(cluster, name, request.options),
+    async tidyUp() {
+      await tidyFamily(cluster, name, request.options);
+    },
   };
 }
 

@@ -1,10 +1,21 @@
+import { createHash } from "node:crypto";
 import type { Client } from "../../../postgres/connection.ts";
 import { quoteLiteral, quoteTable } from "../../../postgres/identifiers.ts";
 import type { TableName } from "../target-table.ts";
 
-/** Tables beside the target that hold an unfinished load. They carry the pipeline's id, so each load finds its own. */
-export function loadTable(target: TableName, loadId: string, suffix: string): TableName {
-  return { schema: target.schema, table: `_vitrina_${suffix}_${loadId.replaceAll("-", "")}` };
+const SUFFIXES = ["load", "gone"] as const;
+
+/**
+ * Tables beside the target that hold an unfinished load. They carry the pipeline's id, so each load finds its own, and
+ * what is short enough of the target's name, so that a pipeline with a new target does not continue the old one's.
+ */
+export function loadTable(target: TableName, loadId: string, suffix: (typeof SUFFIXES)[number]): TableName {
+  const ofTarget = createHash("sha256").update(target.table).digest("hex").slice(0, 8);
+  return { schema: target.schema, table: `_vitrina_${suffix}_${loadId.replaceAll("-", "")}_${ofTarget}` };
+}
+
+export function loadTables(target: TableName, loadId: string): TableName[] {
+  return SUFFIXES.map((suffix) => loadTable(target, loadId, suffix));
 }
 
 const mark = (name: string): string => `vitrina load: ${name}`;

@@ -1,0 +1,202 @@
+// The safeguards that npm run test:mutation takes out, one at a time, and the tests that must notice.
+const ZOMBIE = "tests/chaos/zombie.test.ts";
+const SEARCH_ZOMBIES = "tests/search/chaos/zombies.test.ts";
+const LATE_COMMIT = "tests/chaos/late-commit.test.ts";
+
+/**
+ * `replace`: pairs of texts; each must occur in the file, and all its occurrences are replaced. A mutant must compile:
+ * a condition is made constant in a way that the compiler does not see through.
+ */
+export const MUTATIONS = [
+  {
+    name: "access: every login may do everything",
+    file: "src/control-plane/auth/guard.ts",
+    replace: [["mayActAs(caller.role, needed)", "mayActAs(needed, needed)"]],
+    tests: ["tests/integration/api-access.test.ts"],
+  },
+  {
+    name: "access: a revoked key is taken",
+    file: "src/control-plane/auth/key-login.ts",
+    replace: [["found.revoked", "found.name.length === 0"]],
+    tests: ["tests/integration/api-keys.test.ts"],
+  },
+  {
+    name: "audit: a change is kept without its entry",
+    file: "src/postgres/connection.ts",
+    replace: [["await pool.beforeCommit?.(client);", ""]],
+    tests: ["tests/integration/api-audit.test.ts"],
+  },
+  {
+    name: "fence: a lost lease is not noticed at commit",
+    file: "src/meta-store/postgres/checkpoints.ts",
+    replace: [["lease_owner = $2 AND lease_epoch = $3", "$2::uuid IS NOT NULL AND $3::bigint IS NOT NULL"]],
+    tests: [ZOMBIE],
+  },
+  {
+    name: "fence beside the data: an old epoch may still write",
+    file: "src/connectors/postgres/kept-checkpoint.ts",
+    replace: [["pipeline_id = $1 AND epoch = $2", "pipeline_id = $1 AND $2::bigint IS NOT NULL"]],
+    tests: [ZOMBIE],
+  },
+  {
+    name: "timeout: a frozen runner keeps its transaction",
+    file: "src/connectors/postgres/sink.ts",
+    replace: [["config.idleTimeoutMs", "config.idleTimeoutMs * 0"]],
+    tests: [ZOMBIE],
+  },
+  {
+    name: "reconcile: the target is looked at after the source",
+    file: "src/connectors/postgres/comparison.ts",
+    replace: [["ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT pg_current_snapshot()", "READ ONLY"]],
+    tests: ["tests/chaos/reconcile.test.ts"],
+  },
+  {
+    name: "watermark: moves as far as was read, past transactions in flight",
+    file: "src/connectors/postgres/change-cursor.ts",
+    replace: [['return within === "t" ? reached', 'return within !== "no answer" ? reached']],
+    tests: [LATE_COMMIT],
+  },
+  {
+    name: "watermark of numbers: a position counts at once",
+    file: "src/connectors/postgres/change-cursor.ts",
+    replace: [['rows[0]?.ended !== "t"', "rows[0]?.ended === undefined"]],
+    tests: [LATE_COMMIT],
+  },
+  {
+    name: "fingerprint: the watermark of another query is reused",
+    file: "src/data-plane/load.ts",
+    replace: [["state.watermarkFingerprint !== fingerprint)", 'state.watermarkFingerprint === "none")']],
+    tests: ["tests/integration/incremental-load.test.ts"],
+  },
+  {
+    name: "fingerprint: the position of another query is continued",
+    file: "src/domain/checkpoint.ts",
+    replace: [
+      ["checkpoint.fingerprint === fingerprint ?", "checkpoint.fingerprint !== fingerprint.concat(fingerprint) ?"],
+    ],
+    tests: ["tests/integration/runner.test.ts"],
+  },
+  {
+    name: "accounting: a batch that does not add up is recorded",
+    file: "src/domain/run.ts",
+    replace: [
+      ["return rows_read + rows_added ===", "return rows_read < 0 || rows_read + rows_added <"],
+      ["+ rows_dropped;", "+ rows_dropped + 1e9;"],
+    ],
+    tests: ["tests/conformance/meta-store.test.ts"],
+  },
+  {
+    name: "accounting: the database does not check the sums",
+    file: "src/meta-store/migrations/0004_engine.sql",
+    replace: [["rows_read + rows_added = rows_written", "rows_read + rows_added <> -1 - rows_written"]],
+    tests: ["tests/integration/migrations.test.ts"],
+  },
+  {
+    name: "protocol: a query may hold several statements",
+    file: "src/connectors/postgres/read-session.ts",
+    replace: [[', queryMode: "extended"', ""]],
+    tests: ["tests/chaos/resume.test.ts"],
+  },
+  {
+    name: "collation: text is compared by the rules of a language",
+    file: "src/connectors/postgres/query-text.ts",
+    replace: [[`collatable ? ' COLLATE "C"' : ""`, 'collatable ? " " : ""']],
+    tests: ["tests/chaos/resume.test.ts"],
+  },
+  {
+    name: "query guard: the parse tree is not examined",
+    file: "src/sql-guard/guard.ts",
+    replace: [
+      [
+        "const findings = await examine(query, rules);\n  if (findings.length > 0)",
+        "const findings = await examine(query, rules);\n  if (findings.length > 1e9)",
+      ],
+    ],
+    tests: ["tests/sql-guard/corpus.test.ts", "tests/integration/guarded-queries.test.ts"],
+  },
+  {
+    name: "query guard: what the source makes of a query is not looked at",
+    file: "src/sql-guard/guard.ts",
+    replace: [
+      [
+        "const findings = await audit(session, query, rules);\n  if (findings.length > 0)",
+        "const findings = await audit(session, query, rules);\n  if (findings.length > 1e9)",
+      ],
+    ],
+    tests: ["tests/sql-guard/corpus.test.ts"],
+  },
+  {
+    name: "query guard: a run does not examine its query",
+    file: "src/data-plane/load.ts",
+    replace: [["auditQuery(session, plan.readerQuery, parts.guard)", "Promise.resolve([session, auditQuery])"]],
+    tests: ["tests/integration/guarded-queries.test.ts"],
+  },
+  {
+    name: "query guard: depth is not limited before the parser runs",
+    file: "src/sql-guard/limits.ts",
+    replace: [["const DEEPEST = 300;", "const DEEPEST = 1e9;"]],
+    tests: ["tests/sql-guard/text.test.ts"],
+  },
+  {
+    name: "guard: a full load deletes without a limit",
+    file: "src/connectors/deletion-guard.ts",
+    replace: [["if (existing === 0 || deleted === 0) return;", "if (existing >= 0 || deleted === 0) return;"]],
+    tests: ["tests/integration/full-load.test.ts"],
+  },
+  {
+    name: "refused load: is continued instead of read anew",
+    file: "src/data-plane/executor.ts",
+    replace: [["!BUSY.has(code)", "BUSY.has(code)"]],
+    tests: ["tests/chaos/resume.test.ts"],
+  },
+  {
+    name: "search: the result of a single document is not read",
+    file: "src/connectors/elasticsearch/bulk.ts",
+    replace: [['COUNT_OF_RESULT[item.result ?? ""]', 'COUNT_OF_RESULT[item.result ?? "updated"]']],
+    tests: ["tests/search/faults.test.ts"],
+  },
+  {
+    name: "search: an answer may leave documents out",
+    file: "src/connectors/elasticsearch/bulk.ts",
+    replace: [
+      ["items.length !== operations.length", "items.length > operations.length"],
+      [
+        "Object.values(items[index] as Record<string, Item>)[0] ?? {}",
+        'Object.values((items[index] ?? { index: { _id: operation.id, result: "created" } }) as Record<string, Item>)[0] ?? {}',
+      ],
+    ],
+    tests: ["tests/search/faults.test.ts"],
+  },
+  {
+    name: "search: documents carry no version that grows with the claims",
+    file: "src/connectors/elasticsearch/index-writer.ts",
+    replace: [["(BigInt(epoch) << 32n) + BigInt(batchNo)", "BigInt(epoch * 0) + BigInt(batchNo * 0) + 1n"]],
+    tests: [SEARCH_ZOMBIES],
+  },
+  {
+    name: "search: who takes over leaves the alias of the claim before",
+    file: "src/connectors/elasticsearch/write-alias.ts",
+    replace: [["...earlier.map(({ alias }) => removeAlias(index, alias)), ", ""]],
+    tests: [SEARCH_ZOMBIES],
+  },
+  {
+    name: "search: the switch does not ask whether the claim still holds",
+    file: "src/connectors/elasticsearch/index-family.ts",
+    replace: [["must_exist: true", "must_exist: false"]],
+    tests: [SEARCH_ZOMBIES],
+  },
+  {
+    name: "search: a new index is not counted before the switch",
+    file: "src/connectors/elasticsearch/loads/new-index-load.ts",
+    replace: [["> expected.uncertain)", "> expected.uncertain + 1e9)"]],
+    tests: ["tests/search/indexes.test.ts"],
+  },
+  {
+    name: "search: long numbers are rounded",
+    file: "src/connectors/elasticsearch/field-types.ts",
+    replace: [
+      ["EXACT_NUMBER.test(text) ? text : quote(text)", "EXACT_NUMBER.test(text) ? text : String(Number(text))"],
+    ],
+    tests: ["tests/search/values.test.ts"],
+  },
+];

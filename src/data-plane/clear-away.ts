@@ -1,0 +1,69 @@
+import type { Connectors } from "../connectors/index.ts";
+import { VitrinaError } from "../domain/error-catalogue.ts";
+import { requireAllowedTarget, type TargetAllowList } from "../domain/target.ts";
+import type { AbandonedTarget, MetaStore } from "../meta-store/meta-store.ts";
+import type { Log } from "../observability/log.ts";
+
+interface ClearAwayParts {
+  readonly store: Pick<MetaStore, "claimAbandonedTarget" | "settleAbandonedTarget">;
+  readonly connectors: Connectors;
+  readonly targets: TargetAllowList;
+  readonly log: Log;
+}
+
+/**
+ * Clears away what pipelines left at targets that they no longer have. One at a time and beside the pipelines: a target
+ * that does not answer keeps nobody waiting. It needs no lease, since doing it twice does no harm.
+ */
+export class ClearAwaySlot {
+  readonly #parts: ClearAwayParts;
+  #running: Promise<void> | undefined;
+
+  constructor(parts: ClearAwayParts) {
+    this.#parts = parts;
+  }
+
+  async tick(): Promise<void> {
+    if (this.#running !== undefined) return;
+    const abandoned = await this.#parts.store.claimAbandonedTarget();
+    if (abandoned === undefined) return;
+    this.#running = clearAway(this.#parts, abandoned).finally(() => {
+      this.#running = undefined;
+    });
+  }
+
+  async drain(): Promise<void> {
+    await this.#running;
+  }
+}
+
+/** Never throws: what failed is looked at again later, as the claim arranged. */
+async function clearAway({ store, connectors, targets, log }: ClearAwayParts, left: AbandonedTarget): Promise<void> {
+  const ids = { pipeline_id: left.pipelineId, target: left.targetTable };
+  try {
+    const lookAfter = left.isBack ? null : await clearTarget(connectors, targets, left);
+    await store.settleAbandonedTarget(left.id, lookAfter);
+    log.debug(ids, "the target of a pipeline that left it is clear");
+  } catch (error) {
+    log.warn(
+      { ...ids, err: error },
+      "what a pipeline left at its former target could not be cleared away; trying later",
+    );
+  }
+}
+
+/** A target that is no longer ours to write to is left as it is. */
+async function clearTarget(
+  connectors: Connectors,
+  targets: TargetAllowList,
+  { pipelineId, targetTable, options, isShared }: AbandonedTarget,
+): Promise<Date | null> {
+  try {
+    const target = requireAllowedTarget(targetTable, targets);
+    return await connectors.sink(target.kind).clearAway({ target, pipelineId, options, isShared });
+  } catch (error) {
+    if (error instanceof VitrinaError && ["TARGET_NOT_ALLOWED", "SEARCH_NOT_CONFIGURED"].includes(error.code))
+      return null;
+    throw error;
+  }
+}
