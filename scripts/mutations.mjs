@@ -10,7 +10,7 @@ const LATE_COMMIT = "tests/chaos/late-commit.test.ts";
 export const MUTATIONS = [
   {
     name: "access: every login may do everything",
-    file: "src/control-plane/auth/guard.ts",
+    file: "src/control-plane/auth/require-role.ts",
     replace: [["mayActAs(caller.role, needed)", "mayActAs(needed, needed)"]],
     tests: ["tests/integration/api-access.test.ts"],
   },
@@ -64,8 +64,8 @@ export const MUTATIONS = [
   },
   {
     name: "fingerprint: the watermark of another query is reused",
-    file: "src/data-plane/load.ts",
-    replace: [["state.watermarkFingerprint !== fingerprint)", 'state.watermarkFingerprint === "none")']],
+    file: "src/domain/reading-plan.ts",
+    replace: [["state.watermarkFingerprint === fingerprint)", 'state.watermarkFingerprint !== fingerprint + "none")']],
     tests: ["tests/integration/incremental-load.test.ts"],
   },
   {
@@ -127,8 +127,8 @@ export const MUTATIONS = [
   },
   {
     name: "query guard: a run does not examine its query",
-    file: "src/data-plane/load.ts",
-    replace: [["auditQuery(session, plan.readerQuery, parts.guard)", "Promise.resolve([session, auditQuery])"]],
+    file: "src/data-plane/open-source.ts",
+    replace: [["auditQuery(session, readerQuery, guard)", "Promise.resolve([session, guard, auditQuery])"]],
     tests: ["tests/integration/guarded-queries.test.ts"],
   },
   {
