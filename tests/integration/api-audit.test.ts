@@ -1,17 +1,8 @@
 import pg from "pg";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Role } from "../../src/domain/access.ts";
-import {
-  type Answer,
-  bearer,
-  claim,
-  expectProblem,
-  JSON_TYPE,
-  pipelineBody,
-  startTestApi,
-  type TestApi,
-} from "../support/api-client.ts";
-import { LOGIN_REQUIRED, makeKeys } from "../support/callers.ts";
+import { type Answer, claim, expectProblem, pipelineBody, startTestApi, type TestApi } from "../support/api-client.ts";
+import { LOGIN_REQUIRED, makeKeys, sendAs } from "../support/callers.ts";
 import { until } from "../support/until.ts";
 
 let api: TestApi;
@@ -23,11 +14,7 @@ beforeEach(async () => {
 afterEach(() => api.stop());
 
 const send = (method: string, path: string, key: string | undefined, body?: unknown): Promise<Answer> =>
-  api.send(path, {
-    method,
-    headers: { ...(key && bearer(key)), ...(body !== undefined && JSON_TYPE) },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
+  sendAs(api, key, method, path, body);
 
 const entries = (): Promise<Record<string, unknown>[]> => api.database.query("SELECT * FROM etl.audit_log ORDER BY id");
 

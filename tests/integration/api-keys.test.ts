@@ -2,15 +2,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Role } from "../../src/domain/access.ts";
 import {
   type Answer,
-  bearer,
   errorsOf,
   expectProblem,
-  JSON_TYPE,
   pipelineBody,
   startTestApi,
   type TestApi,
 } from "../support/api-client.ts";
-import { LOGIN_REQUIRED, makeKeys } from "../support/callers.ts";
+import { LOGIN_REQUIRED, makeKeys, sendAs } from "../support/callers.ts";
 
 let api: TestApi;
 let keys: Record<Role, string>;
@@ -21,11 +19,7 @@ beforeAll(async () => {
 afterAll(() => api.stop());
 
 const send = (method: string, path: string, key: string, body?: object): Promise<Answer> =>
-  api.send(path, {
-    method,
-    headers: { ...bearer(key), ...(body && JSON_TYPE) },
-    ...(body && { body: JSON.stringify(body) }),
-  });
+  sendAs(api, key, method, path, body);
 const createKey = (body: object): Promise<Answer> => send("POST", "/api/v1/keys", keys.admin, body);
 
 describe("R8.5 a key", () => {

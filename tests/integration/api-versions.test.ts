@@ -3,6 +3,7 @@ import {
   claim,
   createPipeline,
   expectProblem,
+  JSON_TYPE,
   pipelineBody,
   rowOf,
   startTestApi,
@@ -15,8 +16,6 @@ beforeAll(async () => {
 });
 beforeEach(() => api.database.query("TRUNCATE etl.etl_pipelines CASCADE"));
 afterAll(() => api.stop());
-
-const JSON_TYPE = { "content-type": "application/json" };
 
 /** Version 1 as created, then 2 (batch_size), 3 (description and key). */
 async function threeVersions(): Promise<string> {

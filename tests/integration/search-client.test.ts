@@ -90,6 +90,7 @@ it.each<[string, (request: IncomingMessage, response: Parameters<RequestListener
 
 /** Node.js cannot make a certificate. */
 const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
+if (!hasOpenssl) console.warn("Not tested: certificates of the search cluster, because there is no openssl here.");
 
 it.skipIf(!hasOpenssl)("trusts the certificate authority it is given, and no other", async () => {
   const folder = mkdtempSync(join(tmpdir(), "vitrina-tls-"));

@@ -9,6 +9,8 @@ import { until } from "../support/until.ts";
 /** The smallest distribution of Elasticsearch has no languages; every other server has. */
 const name = inject("searchServer");
 const knowsLanguages = name === null || name === "opensearch3";
+if (!knowsLanguages)
+  console.warn(`Not tested: the demo's indexes, because this distribution of ${name} has no analysis of languages.`);
 
 let database: TestDatabase;
 let search: SearchView;

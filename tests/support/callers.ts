@@ -1,5 +1,5 @@
 import { ROLES, type Role } from "../../src/domain/access.ts";
-import type { TestApi } from "./api-client.ts";
+import { type Answer, bearer, JSON_TYPE, type TestApi } from "./api-client.ts";
 
 export const LOGIN_REQUIRED = {
   API_AUTH: "required",
@@ -29,4 +29,19 @@ export async function makeBadKeys(api: TestApi): Promise<Record<"bad" | "expired
     expired: expired.key,
     revoked: revoked.key,
   };
+}
+
+/** A request as whoever holds the key; `undefined`: as nobody. */
+export function sendAs(
+  api: TestApi,
+  key: string | undefined,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<Answer> {
+  return api.send(path, {
+    method,
+    headers: { ...(key !== undefined && bearer(key)), ...(body !== undefined && JSON_TYPE) },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
 }
