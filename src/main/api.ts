@@ -1,8 +1,10 @@
 import { createServer } from "node:net";
+import type { Registry } from "prom-client";
 import { openInspector } from "../connectors/open-inspector.ts";
 import { buildServer } from "../control-plane/server.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Log } from "../observability/log.ts";
+import { createRegistry } from "../observability/registry.ts";
 import type { DatabaseUrls, Settings } from "../settings/settings.ts";
 import { openStore } from "./database.ts";
 import { VERSION } from "./version.ts";
@@ -21,6 +23,7 @@ export async function startApi(
   settings: Settings,
   urls: DatabaseUrls,
   log: Log,
+  registry: Registry = createRegistry(VERSION),
 ): Promise<RunningPart & { url: string }> {
   const store = openStore(urls, "api", CONNECTIONS);
   const inspector = openInspector({
@@ -38,6 +41,7 @@ export async function startApi(
     log,
     version: VERSION,
     api: settings.api,
+    registry,
   });
   const stop = async (): Promise<void> => {
     await server.close();
@@ -63,10 +67,10 @@ export async function requireFreePort({ host, port }: Address): Promise<void> {
   });
 }
 
-function isPortTaken(error: unknown): boolean {
+export function isPortTaken(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === "EADDRINUSE";
 }
 
-function portTaken({ host, port }: Address): VitrinaError {
+export function portTaken({ host, port }: Address): VitrinaError {
   return new VitrinaError("PORT_TAKEN", `Another program listens on ${host}:${port}.`);
 }
