@@ -127,6 +127,7 @@ export function createRunnerMetrics(registry: Registry, slots: number): RunObser
   });
   // A series that begins with its first event has no increase() to alert on.
   for (const result of RUN_RESULTS) runs.inc({ result }, 0);
+  failures.inc({ code: "RUNNER_LOST" }, 0);
 
   const observeBatch = (stage: string, ms: number): void => {
     if (ms > 0) batches.observe({ stage }, ms / 1000);

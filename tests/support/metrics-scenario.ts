@@ -32,7 +32,7 @@ export async function playMetricsScenario(): Promise<MetricsScenario> {
     await createSource(chaos);
     await query(`CREATE TABLE content.heap AS SELECT id, title FROM content.film;
       CREATE TABLE content.going AS SELECT id FROM content.film;
-      CREATE TABLE analytics.refusing (id bigint PRIMARY KEY, title text CHECK (title NOT LIKE 'film 1%'));
+      CREATE TABLE analytics.refusing (id bigint PRIMARY KEY, title text CHECK (title NOT LIKE 'film 100%'));
       GRANT ALL ON analytics.refusing TO vitrina_writer`);
     const metrics = { METRICS_PORT: "0", LOADER_DATABASE_URL: database.urls.loader as string };
 
