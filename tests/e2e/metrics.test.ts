@@ -39,12 +39,17 @@ describe("R9 the metrics of the runners", () => {
   });
 
   it("count runs by result, and failed ones by the code of their error, as the run history does", async () => {
-    const runs = await scenario.database.query("SELECT status, error_code, count(*)::int FROM etl.etl_runs GROUP BY 1, 2");
+    const runs = await scenario.database.query(
+      "SELECT status, error_code, count(*)::int FROM etl.etl_runs GROUP BY 1, 2",
+    );
     const inHistory = (status: string): number =>
       runs.filter((run) => run["status"] === status).reduce((sum, run) => sum + Number(run["count"]), 0);
     expect(counted("vitrina_runs_total", { result: "success" })).toBe(inHistory("SUCCESS"));
     expect(counted("vitrina_runs_total", { result: "failed" })).toBe(inHistory("FAILED"));
-    expect(scenario.runner.labelValues("vitrina_run_failures_total", "code")).toEqual(["RUNNER_LOST", "TARGET_MISSING"]);
+    expect(scenario.runner.labelValues("vitrina_run_failures_total", "code")).toEqual([
+      "RUNNER_LOST",
+      "TARGET_MISSING",
+    ]);
     for (const { status, error_code, count } of runs.filter((run) => run["status"] === "FAILED"))
       expect(counted("vitrina_run_failures_total", { code: String(error_code) }), String(status)).toBe(count);
   });
