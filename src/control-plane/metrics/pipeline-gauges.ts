@@ -112,5 +112,5 @@ function dueSeconds({ schedule, lastSuccessSeconds, changedAtSeconds }: Pipeline
 /** A reset leaves a gauge without labels at 0, which would be a statement. */
 function forget(gauge: Gauge): void {
   gauge.reset();
-  gauge.remove();
+  gauge.remove({});
 }
