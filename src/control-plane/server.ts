@@ -23,7 +23,8 @@ import { limitConcurrency } from "./concurrency-limit.ts";
 import { handleError, handleUnknownPath } from "./error-handler.ts";
 import { healthRoutes } from "./health/routes.ts";
 import { keyRoutes } from "./keys/routes.ts";
-import { collectMetrics } from "./metrics/metrics.ts";
+import { countRequests } from "./metrics/http-metrics.ts";
+import { createPipelineGauges, type PipelineGauges } from "./metrics/pipeline-gauges.ts";
 import { metricsRoutes } from "./metrics/routes.ts";
 import { hideFromDocumentation, registerDocumentation } from "./openapi.ts";
 import { withOtherMethodsRefused } from "./other-methods.ts";
@@ -50,6 +51,8 @@ export interface ApiParts {
   readonly log: Log;
   readonly api: ApiSettings;
   readonly version: string;
+  /** Shown at /metrics, with whatever else the process counts in it. */
+  readonly registry: Registry;
 }
 
 /** A Fastify instance whose schemas are zod schemas. */
@@ -80,7 +83,9 @@ export async function buildServer(parts: ApiParts): Promise<Api> {
   acceptJsonOnly(api);
   logRequests(api, parts.log);
   makeRequestsRepeatable(api, parts.store, parts.log);
-  const watching = { ...watchChanges(api, parts), metrics: collectMetrics(api, parts.store) };
+  countRequests(api, parts.registry);
+  const gauges = createPipelineGauges(parts.registry, parts.store, parts.log);
+  const watching = { ...watchChanges(api, parts), gauges };
   closePromptly(api);
 
   await api.register(helmet, SECURITY_HEADERS);
@@ -137,7 +142,7 @@ function watchChanges(api: Api, { store, log }: ApiParts): Watching {
 async function registerRoutes(
   api: Api,
   parts: ApiParts,
-  { listener, feed, metrics }: Watching & { readonly metrics: Registry },
+  { listener, feed, gauges }: Watching & { readonly gauges: PipelineGauges },
 ): Promise<void> {
   const open = { schema: { hide: true }, config: { access: "anyone" } } as const;
   api.get("/", open, (_, reply) => reply.redirect("/docs"));
@@ -164,7 +169,7 @@ async function registerRoutes(
         reconcileRoutes(scope, parts);
         rejectRoutes(scope, parts);
         healthRoutes(scope, parts);
-        metricsRoutes(scope, metrics);
+        metricsRoutes(scope, parts.registry, gauges);
         keyRoutes(scope, parts);
         auditRoutes(scope, parts);
         scope.get("/openapi.json", open, () => api.swagger());

@@ -1,9 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type RetryClass, VitrinaError } from "../domain/error-catalogue.ts";
 import type { LeaseTiming } from "../domain/lease.ts";
+import type { PipelineStatus } from "../domain/pipeline-status.ts";
 import { decideRetry, type RetryPolicy } from "../domain/retry-policy.ts";
 import type { Claim, MetaStore, RunFailure, RunOutcome } from "../meta-store/meta-store.ts";
 import { type Log, redact } from "../observability/log.ts";
+import type { RunResult } from "../observability/runner-metrics.ts";
 import { databaseError } from "../postgres/errors.ts";
 import { type ExecutionEnd, type ExecutorParts, executePipeline, type RunControl } from "./executor.ts";
 import type { Heartbeat, Heartbeats } from "./heartbeat.ts";
@@ -24,26 +26,41 @@ const OUTCOME_OF_END: Record<ExecutionEnd, RunOutcome> = {
   handed_back: { kind: "handed_back" },
 };
 
+/** A run may find everything read and still be paused, so only the status afterwards tells how it ended. */
+function resultOf(status: PipelineStatus): RunResult {
+  if (status === "IDLE") return "success";
+  if (status === "FAILED") return "failed";
+  return status === "RUN_REQUESTED" ? "handed_back" : "paused";
+}
+
 /**
  * Carries one claim from its first batch to its entry in the run history, over as many attempts as it takes. Never
  * throws: one failed pipeline stops no other.
  */
 export async function dispatch(parts: DispatcherParts, claim: Claim, heldSince: number): Promise<void> {
   const log = withRun(parts.log, claim);
+  const { observer } = parts;
   const heartbeat = parts.heartbeats.hold(claim, heldSince, log);
+  observer.pipelineTaken();
   try {
     await runAttempts(parts, claim, heartbeat);
   } catch (error) {
-    if (databaseError(error, "run").retry === "fenced") log.debug({ err: error }, "run dropped");
-    // Neither the outcome nor the error could be kept: the lease runs out, and recovery takes the pipeline back.
-    else log.error({ err: error }, "run left to recovery");
+    if (databaseError(error, "run").retry === "fenced") {
+      observer.leaseLost();
+      log.debug({ err: error }, "run dropped");
+    } else {
+      // Neither the outcome nor the error could be kept: the lease runs out, and recovery takes the pipeline back.
+      observer.runAbandoned();
+      log.error({ err: error }, "run left to recovery");
+    }
   } finally {
     heartbeat.stop();
+    observer.pipelineReleased();
   }
 }
 
 async function runAttempts(parts: DispatcherParts, first: Claim, heartbeat: Heartbeat): Promise<void> {
-  const { store, retry, stopSignal } = parts;
+  const { store, retry, stopSignal, observer } = parts;
   const control = controlOf(first, heartbeat, stopSignal);
   for (let claim = first; ; ) {
     const log = withRun(parts.log, claim);
@@ -51,7 +68,9 @@ async function runAttempts(parts: DispatcherParts, first: Claim, heartbeat: Hear
     const result = await attempt(parts, claim, control, log);
     const finish = async (outcome: RunOutcome): Promise<void> => {
       const status = await store.finishRun(claim, outcome);
-      log.info({ outcome: outcome.kind, status, duration_ms: Math.round(performance.now() - startedAt) }, "run ended");
+      const durationMs = performance.now() - startedAt;
+      observer.runEnded(resultOf(status), durationMs, outcome.kind === "failed" ? outcome.code : undefined);
+      log.info({ outcome: outcome.kind, status, duration_ms: Math.round(durationMs) }, "run ended");
     };
     if (!(result instanceof VitrinaError)) return finish(result);
 
@@ -67,6 +86,7 @@ async function runAttempts(parts: DispatcherParts, first: Claim, heartbeat: Hear
         throw leaseLost(claim, result);
       case "retry":
         claim = await nextAttempt(store, claim, failure, decision.delayMs, log);
+        observer.runEnded("failed", performance.now() - startedAt, failure.code);
         await waitUnless(AbortSignal.any([stopSignal, heartbeat.interruptSignal]), decision.delayMs);
     }
   }

@@ -4,6 +4,7 @@ import type { TargetAllowList } from "../domain/target.ts";
 import type { BatchCommit, Claim, MetaStore } from "../meta-store/meta-store.ts";
 import { faultPoint } from "../observability/fault-points.ts";
 import type { Log } from "../observability/log.ts";
+import type { RunObserver } from "../observability/runner-metrics.ts";
 import { databaseError } from "../postgres/errors.ts";
 import type { GuardRules } from "../sql-guard/guard.ts";
 import type { TaskHost } from "../tasks/task.ts";
@@ -18,6 +19,7 @@ export interface ExecutorParts {
   readonly tasks: TaskHost;
   readonly targets: TargetAllowList;
   readonly guard: GuardRules;
+  readonly observer: RunObserver;
   readonly store: Pick<
     MetaStore,
     "getState" | "batchCommit" | "databaseId" | "rejectsToRetry" | "rejectsWithout" | "giveUpRetry"
@@ -46,7 +48,8 @@ export async function executePipeline(
     await restorePrevious(parts, claim, claim.restoreId, commit, control.lostSignal);
     return "finished";
   }
-  const load = await openLoad(parts, claim, commit, control.lostSignal, log);
+  const { observer } = parts;
+  const load = await observer.timeStage("open", () => openLoad(parts, claim, commit, control.lostSignal, log));
   try {
     const { dataPath, dataPathReason, estimatedRows, startsAnew } = load;
     const { strategy } = load.writer;
@@ -59,10 +62,10 @@ export async function executePipeline(
     await faultPoint("prepared");
     await retryRejects(parts.store, load, control, log);
     await readRowsWithoutCursor(parts.store, load, control, log);
-    const stop = await moveBatches(load, control, log);
+    const stop = await observer.timeStage("batches", () => moveBatches(load, control, log));
     if (stop !== undefined) return stop;
     await faultPoint("load_read");
-    await endLoad(load, commit);
+    await observer.timeStage("end", () => endLoad(load, commit));
     await faultPoint("before_finish");
     return "finished";
   } finally {

@@ -19,6 +19,7 @@ import { openChain } from "../tasks/open-chain.ts";
 import type { Transform } from "../tasks/task.ts";
 import { besideCheckpointer, type Checkpointer, followingCheckpointer, sharedCheckpointer } from "./checkpointer.ts";
 import type { ExecutorParts } from "./executor.ts";
+import { observedCheckpointer } from "./observed-checkpointer.ts";
 import { openSource } from "./open-source.ts";
 
 /** Everything a run needs to move its batches, opened and checked before the first row is read. */
@@ -106,7 +107,7 @@ export async function openLoad(
       startsAnew: pipeline.mode === "incremental" || after === null,
       incremental,
       progress: { position: after, batchNo: state.batchNo, rejected: 0, fingerprint },
-      checkpointer: chooseCheckpointer(writer, together, commit),
+      checkpointer: observedCheckpointer(chooseCheckpointer(writer, together, commit), parts.observer),
       close: () => closeAll(opened),
     };
   } catch (error) {

@@ -1,5 +1,6 @@
 import type { Claim, MetaStore } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
+import type { RunObserver } from "../observability/runner-metrics.ts";
 import { monotonicMs } from "./heartbeat-messages.ts";
 import { runSchedules } from "./scheduler.ts";
 
@@ -12,6 +13,7 @@ export interface ManagerParts {
   /** Once it aborts, nothing more is claimed. */
   readonly stopSignal: AbortSignal;
   readonly log: Log;
+  readonly observer: RunObserver;
   /** `heldSince` is the `monotonicMs` from before the claim was sent. */
   dispatch(claim: Claim, heldSince: number): Promise<void>;
 }
@@ -27,9 +29,10 @@ export class PipelineManager {
 
   /** Returns in how many milliseconds the next pipeline is due. */
   async tick(onSlotFree: () => void): Promise<number> {
-    const { store, log } = this.#parts;
+    const { store, log, observer } = this.#parts;
     for (const { id, name, status, runId } of await store.rescueExpired()) {
       log.warn({ pipeline: name, pipeline_id: id, run_id: runId, status }, "pipeline rescued from a lost runner");
+      if (runId !== null) observer.runRescued();
     }
     const nextDueMs = await runSchedules(store, log);
     await this.#fillSlots(onSlotFree);

@@ -8,10 +8,12 @@ import type { Log } from "../observability/log.ts";
 import { ClearAwaySlot } from "./clear-away.ts";
 import { type DispatcherParts, dispatch } from "./dispatcher.ts";
 import { Heartbeats } from "./heartbeat.ts";
+import { monotonicMs } from "./heartbeat-messages.ts";
 import { PipelineManager } from "./manager.ts";
 import { ReconcileSlot } from "./reconcile-slot.ts";
 
-export interface RunnerOptions extends Pick<DispatcherParts, "connectors" | "targets" | "guard" | "tasks"> {
+export interface RunnerOptions
+  extends Pick<DispatcherParts, "connectors" | "targets" | "guard" | "tasks" | "observer"> {
   readonly store: MetaStore;
   readonly log: Log;
   readonly version: string;
@@ -39,12 +41,13 @@ export class Runner {
   readonly #stop = new AbortController();
   #wake: () => void = () => undefined;
   #woken = false;
+  #lastTurn = monotonicMs();
   #loop: Promise<void> = Promise.resolve();
   #subscription: { close(): Promise<void> } | undefined;
 
   constructor(options: RunnerOptions) {
     this.#options = options;
-    const { store, leaseMs, concurrency, log, retry = DEFAULT_RETRY_POLICY } = options;
+    const { store, leaseMs, concurrency, log, observer, retry = DEFAULT_RETRY_POLICY } = options;
     const { signal: stopSignal } = this.#stop;
     const timing = leaseTiming(leaseMs);
     this.#heartbeats = new Heartbeats({ renewal: store.leaseRenewal(), runnerId: this.id, timing, log });
@@ -56,6 +59,7 @@ export class Runner {
       concurrency,
       stopSignal,
       log,
+      observer,
       dispatch: (claim, heldSince) => dispatch(parts, claim, heldSince),
     });
     this.#reconciles = new ReconcileSlot({ ...options, runnerId: this.id, timing, stopSignal });
@@ -92,6 +96,11 @@ export class Runner {
     return Math.min(nextDueMs, this.#options.pollMs);
   }
 
+  /** How long the loop has not come round: it sleeps, waits for the meta-store, or is stuck. 0 once it is to stop. */
+  get silentMs(): number {
+    return this.#stop.signal.aborted ? 0 : monotonicMs() - this.#lastTurn;
+  }
+
   wake(): void {
     this.#woken = true;
     this.#wake();
@@ -119,13 +128,15 @@ export class Runner {
   }
 
   async #run(): Promise<void> {
-    const { store, log } = this.#options;
+    const { store, log, observer } = this.#options;
     let failures = 0;
     while (!this.#stop.signal.aborted) {
       this.#woken = false;
+      this.#lastTurn = monotonicMs();
       try {
         await store.markRunnerSeen(this.id);
         const pauseMs = await this.tick();
+        observer.turned();
         failures = 0;
         await this.#sleep(pauseMs);
       } catch (error) {

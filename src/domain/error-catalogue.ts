@@ -459,7 +459,12 @@ export const ERROR_CATALOGUE = {
     "The settings are not valid",
     "Correct the environment or .env; see .env.sample.",
   ),
-  PORT_TAKEN: entry(500, "never", "The port is taken", "Stop the other program, or set API_PORT to a free port."),
+  PORT_TAKEN: entry(
+    500,
+    "never",
+    "The port is taken",
+    "Stop the other program, or set API_PORT (of a runner METRICS_PORT) to a free port.",
+  ),
   DATA_DIR_UNUSABLE: entry(
     500,
     "never",

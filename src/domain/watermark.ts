@@ -75,3 +75,13 @@ export function cursorTypeProblem(column: string, type: string): VitrinaError | 
     `"${column}" is of type ${type}; it cannot be the incremental_key: ${reason}.`,
   );
 }
+
+/** What PostgreSQL prints of a date or a timestamp in the sessions that read. Longer years and BC are none of ours. */
+const TIME_TEXT = /^(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d:\d\d(?:\.\d+)?)(?:\+00)?)?$/;
+
+/** Seconds since 1970 of a watermark that is a time; without a zone it is taken as UTC. Undefined for any other. */
+export function watermarkSeconds(value: string): number | undefined {
+  const [, date, time = "00:00:00"] = TIME_TEXT.exec(value) ?? [];
+  const ms = date === undefined ? Number.NaN : Date.parse(`${date}T${time}Z`);
+  return Number.isNaN(ms) ? undefined : ms / 1000;
+}

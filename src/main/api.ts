@@ -1,17 +1,18 @@
 import { createServer } from "node:net";
+import type { Registry } from "prom-client";
 import { openInspector } from "../connectors/open-inspector.ts";
 import { buildServer } from "../control-plane/server.ts";
-import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Log } from "../observability/log.ts";
+import { createRegistry } from "../observability/registry.ts";
 import type { DatabaseUrls, Settings } from "../settings/settings.ts";
 import { openStore } from "./database.ts";
+import { type Address, isPortTaken, portTaken } from "./port-taken.ts";
 import { VERSION } from "./version.ts";
 
 const CONNECTIONS = 10;
 
 /** How long a source or a target may take for each question of a validation. */
 const INSPECTION_TIMEOUT_MS = 3000;
-type Address = Pick<Settings["api"], "host" | "port">;
 
 export interface RunningPart {
   stop(): Promise<void>;
@@ -21,6 +22,7 @@ export async function startApi(
   settings: Settings,
   urls: DatabaseUrls,
   log: Log,
+  registry: Registry = createRegistry(VERSION),
 ): Promise<RunningPart & { url: string }> {
   const store = openStore(urls, "api", CONNECTIONS);
   const inspector = openInspector({
@@ -38,6 +40,7 @@ export async function startApi(
     log,
     version: VERSION,
     api: settings.api,
+    registry,
   });
   const stop = async (): Promise<void> => {
     await server.close();
@@ -61,12 +64,4 @@ export async function requireFreePort({ host, port }: Address): Promise<void> {
     probe.once("error", (error) => reject(isPortTaken(error) ? portTaken({ host, port }) : error));
     probe.listen(port, host, () => probe.close(() => resolve()));
   });
-}
-
-function isPortTaken(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === "EADDRINUSE";
-}
-
-function portTaken({ host, port }: Address): VitrinaError {
-  return new VitrinaError("PORT_TAKEN", `Another program listens on ${host}:${port}.`);
 }

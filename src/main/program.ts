@@ -37,7 +37,7 @@ function addServerCommands(program: Command): void {
   program
     .command("runner")
     .description("start a runner alone, on a migrated database; start as many as you like")
-    .action(async () => serve((await import("./runner.ts")).startRunner));
+    .action(async () => serve((await import("./runner-alone.ts")).startRunnerAlone));
 }
 
 function addDatabaseCommands(program: Command): void {

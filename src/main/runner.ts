@@ -1,8 +1,11 @@
+import type { Registry } from "prom-client";
 import { openConnectors } from "../connectors/index.ts";
 import { Runner } from "../data-plane/runner.ts";
 import { leaseTiming } from "../domain/lease.ts";
 import { enableFaults } from "../observability/fault-points.ts";
 import type { Log } from "../observability/log.ts";
+import { createRegistry } from "../observability/registry.ts";
+import { createRunnerMetrics } from "../observability/runner-metrics.ts";
 import type { DatabaseUrls, Settings } from "../settings/settings.ts";
 import { openTaskHost } from "../tasks/open-task-host.ts";
 import type { TaskHost } from "../tasks/task.ts";
@@ -10,7 +13,18 @@ import type { RunningPart } from "./api.ts";
 import { openStore } from "./database.ts";
 import { VERSION } from "./version.ts";
 
-export async function startRunner(settings: Settings, urls: DatabaseUrls, log: Log): Promise<RunningPart> {
+interface RunningRunner extends RunningPart {
+  /** How long its loop has not come round. */
+  silentMs(): number;
+  checkReady(): Promise<void>;
+}
+
+export async function startRunner(
+  settings: Settings,
+  urls: DatabaseUrls,
+  log: Log,
+  registry: Registry = createRegistry(VERSION),
+): Promise<RunningRunner> {
   if (settings.faults !== undefined) enableFaults(settings.faults);
   const { concurrency, pollMs, leaseMs, readTimeoutMs, stopTimeoutMs, retry } = settings.runner;
   const store = openStore(urls, "runner", concurrency + 3);
@@ -29,6 +43,7 @@ export async function startRunner(settings: Settings, urls: DatabaseUrls, log: L
     guard: { allowedSchemas: settings.sourceSchemas },
     tasks,
     retry,
+    observer: createRunnerMetrics(registry, concurrency),
     connectors: openConnectors({
       sources: new Map(
         [...sourceUrls].map(([name, url]) => [name, { url, applicationName: "vitrina runner read", readTimeoutMs }]),
@@ -52,7 +67,7 @@ export async function startRunner(settings: Settings, urls: DatabaseUrls, log: L
   try {
     await tasks.load();
     await runner.start();
-    return { stop };
+    return { stop, silentMs: () => runner.silentMs, checkReady: () => store.checkReady() };
   } catch (error) {
     await tasks.close();
     await store.close();

@@ -4,6 +4,7 @@ import { lockDataDir } from "../embedded-postgres/data-dir-lock.ts";
 import { startEmbeddedPostgres } from "../embedded-postgres/start-embedded-postgres.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import { createLog } from "../observability/log.ts";
+import { createRegistry } from "../observability/registry.ts";
 import { DEFAULT_API_URL } from "../settings/cli-settings.ts";
 import type { Settings } from "../settings/settings.ts";
 import { requireFreePort, startApi } from "./api.ts";
@@ -12,6 +13,7 @@ import { demoPipelines, loadDemo } from "./demo.ts";
 import { runOnce } from "./run-once.ts";
 import { startRunner } from "./runner.ts";
 import { untilStopped } from "./until-stopped.ts";
+import { VERSION } from "./version.ts";
 
 /** Everything on one machine: what `npm start` does. Ends when a signal asks for it, and leaves nothing running. */
 export async function startAll(settings: Settings): Promise<void> {
@@ -44,9 +46,11 @@ async function bringUp(settings: Settings, stops: (() => Promise<void>)[], inter
   stops.push(() => store.close());
   await announceDemo(settings, adminUrl, store);
 
-  const api = await startApi(settings, urls, log);
+  // One process, one place to look at: the API shows the metrics of the runner too.
+  const registry = createRegistry(VERSION);
+  const api = await startApi(settings, urls, log, registry);
   stops.push(() => api.stop());
-  const runner = await startRunner(settings, urls, log);
+  const runner = await startRunner(settings, urls, log, registry);
   stops.push(() => runner.stop());
   const names = (await demoPipelines(settings)).map(({ name }) => name);
   await runOnce(store, names, interrupted, say);

@@ -26,7 +26,6 @@ export interface MetaStore {
   // Configuration
   /** By name. */
   listPipelines(page: PageRequest, filter?: PipelineFilter): Promise<Page<Pipeline>>;
-  countPipelines(): Promise<PipelineCounts>;
   /** By id or by name. */
   getPipeline(idOrName: string): Promise<Pipeline>;
   createPipeline(pipeline: NewPipeline, author: string): Promise<Pipeline>;
@@ -109,6 +108,9 @@ export interface MetaStore {
   /** They cannot be tried again; they stay, unmarked, and say why. */
   giveUpRetry(id: PipelineId, ids: readonly number[], failure: RunFailure): Promise<void>;
 
+  /** How pipelines and runners are, for whoever watches from outside: at most so many pipelines one by one. */
+  survey(mostPipelines: number): Promise<Survey>;
+
   // Runners
   registerRunner(runner: RunnerInfo): Promise<void>;
   /** Those seen within a day, the living first. */
@@ -185,10 +187,32 @@ export interface Page<T> {
   readonly next: string | null;
 }
 
-export interface PipelineCounts {
+export interface Survey {
   readonly byStatus: ReadonlyMap<PipelineStatus, number>;
+  /** Enabled pipelines that a runner could claim now. */
+  readonly waiting: number;
   /** 0 when none waits. */
   readonly oldestWaitingSeconds: number;
+  readonly runnersAlive: number;
+  /** Fell silent within the last hour, without signing off. */
+  readonly runnersLost: number;
+  /** Of the enabled ones, the first by name. */
+  readonly pipelines: readonly PipelineVitals[];
+  /** Enabled pipelines that are not among them. */
+  readonly leftOut: number;
+}
+
+/** Times are seconds since 1970; null: there is none. */
+export interface PipelineVitals {
+  readonly name: string;
+  readonly status: PipelineStatus;
+  readonly schedule: string | null;
+  /** When its configuration last changed. */
+  readonly changedAtSeconds: number;
+  /** Of incremental pipelines, as the source printed it. */
+  readonly watermark: string | null;
+  readonly lastSuccessSeconds: number | null;
+  readonly lastRunRejected: number | null;
 }
 
 /** Every field that is given must fit. */

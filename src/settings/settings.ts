@@ -67,6 +67,8 @@ const schema = z.object({
   PYTHON: z.string().default("python3"),
   TASK_TIMEOUT_SECONDS: wholeNumber(1, 3600).default(60),
   TASK_MEMORY_MB: wholeNumber(64, 65_536).default(1024),
+  METRICS_HOST: z.string().default("127.0.0.1"),
+  METRICS_PORT: wholeNumber(0, 65_535).optional(),
   VITRINA_FAULT: z.string().optional(),
   LOG_LEVEL: z
     .enum(["debug", "info", "warn", "error", "silent"], "is not debug, info, warn, error or silent")
@@ -121,6 +123,8 @@ export interface Settings {
     /** The worker takes from it only what is harmless. */
     readonly environment: Environment;
   };
+  /** Where a runner in a process of its own shows its metrics and its health; without a port, nowhere. */
+  readonly metrics: { readonly host: string; readonly port: number | undefined };
   /** For tests: makes faults happen at named points of the runner. */
   readonly faults: string | undefined;
   readonly logLevel: "debug" | "info" | "warn" | "error" | "silent";
@@ -176,6 +180,7 @@ export function parseSettings(environment: Environment, folder: string): Setting
       memoryLimitMib: env.TASK_MEMORY_MB,
       environment,
     },
+    metrics: { host: env.METRICS_HOST, port: env.METRICS_PORT },
     faults: env.VITRINA_FAULT,
     logLevel: env.LOG_LEVEL,
     databaseUrls: (adminUrl = env.DATABASE_URL) => roleUrls(env, adminUrl),

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import pg from "pg";
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
 import { createTestDatabase } from "../support/database.ts";
+import { scrape } from "../support/scrape.ts";
 import { until } from "../support/until.ts";
 import { spawnVitrina, type VitrinaProcess } from "../support/vitrina-process.ts";
 
@@ -80,6 +81,8 @@ describe("npm start", () => {
       const { rows } = await database.query(`SELECT count(*)::int AS n FROM (${source_query}) q`);
       expect(run).toMatchObject({ status: "SUCCESS", rows_read: rows[0].n, rows_written: rows[0].n });
     }
+    const { rows: read } = await database.query("SELECT sum(rows_read)::int AS n FROM etl.etl_runs");
+    expect((await scrape(api)).value("vitrina_rows_read_total"), "R9 the metrics of the runner").toBe(read[0].n);
     await database.end();
     expect(await first.stop()).toBe(0);
 

@@ -15,7 +15,14 @@ describe("settings", () => {
       api: { host: "127.0.0.1", port: 8000 },
       sourceSchemas: ["content", "ugc"],
       targets: { schemas: ["analytics"], indexes: [] },
+      metrics: { host: "127.0.0.1", port: undefined },
     });
+  });
+
+  it("take a port for the metrics of a runner, or say what is wrong with it", () => {
+    const given = parseSettings({ METRICS_PORT: "9464", METRICS_HOST: "0.0.0.0" }, "/");
+    expect(given.metrics).toEqual({ host: "0.0.0.0", port: 9464 });
+    expect(() => parseSettings({ METRICS_PORT: "65536" }, "/")).toThrow("METRICS_PORT is not between 0 and 65535");
   });
 
   it("name every mistake at once, and never the value of a secret", () => {

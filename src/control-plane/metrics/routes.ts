@@ -2,6 +2,7 @@ import type { Registry } from "prom-client";
 import { z } from "zod";
 import { problems } from "../problem.ts";
 import type { Api } from "../server.ts";
+import type { PipelineGauges } from "./pipeline-gauges.ts";
 
 const getMetrics = {
   tags: ["health"],
@@ -13,8 +14,9 @@ const getMetrics = {
   },
 };
 
-export function metricsRoutes(api: Api, registry: Registry): void {
+export function metricsRoutes(api: Api, registry: Registry, gauges: PipelineGauges): void {
   api.get("/metrics", { schema: getMetrics }, async (_, reply) => {
+    await gauges.refresh();
     const text = await registry.metrics();
     return reply
       .type(registry.contentType)

@@ -13,7 +13,6 @@ import { claimNext, extendLease, finishRun, RENEW_LEASES, rescueExpired, startNe
 import { createKey, findKey, listKeys, markKeyUsed, revokeKey } from "./keys.ts";
 import { listen } from "./listen.ts";
 import {
-  countPipelines,
   createPipeline,
   deletePipeline,
   getPipeline,
@@ -35,6 +34,7 @@ import { discardRejects, giveUpRetry, listRejects, rejectsToRetry, rejectsWithou
 import { listRunners, listTasks, markRunnerSeen, markRunnerStopped, registerRunner } from "./runners.ts";
 import { getRun, listRuns } from "./runs.ts";
 import { advanceSchedule, upcomingSchedules } from "./schedules.ts";
+import { survey } from "./survey.ts";
 import { getVersion, listVersions } from "./versions.ts";
 
 interface MetaStoreOptions extends ConnectionOptions {
@@ -52,7 +52,6 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
 
   return {
     listPipelines: (page, filter = {}) => asking("list the pipelines", listPipelines(pool, page, filter)),
-    countPipelines: () => asking("count the pipelines", countPipelines(pool)),
     getPipeline: (idOrName) => asking("read the pipeline", getPipeline(pool, idOrName)),
     createPipeline: (pipeline, author) => asking("create the pipeline", createPipeline(pool, pipeline, author)),
     updatePipeline: (id, patch, author, check, expectedVersion) =>
@@ -90,6 +89,7 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     rejectsToRetry: (id, limit) => asking("read the rejects", rejectsToRetry(pool, id, limit)),
     rejectsWithout: (id, column) => asking("read the rejects", rejectsWithout(pool, id, column)),
     giveUpRetry: (id, ids, failure) => asking("keep the rejects", giveUpRetry(pool, id, ids, failure)),
+    survey: (mostPipelines) => asking("survey the pipelines", survey(pool, mostPipelines)),
     registerRunner: (runner) => asking("register the runner", registerRunner(pool, runner)),
     listRunners: () => asking("list the runners", listRunners(pool)),
     listTasks: () => asking("list the tasks", listTasks(pool)),

@@ -10,18 +10,12 @@ import {
   type PipelineId,
   type PipelinePatch,
 } from "../../domain/pipeline.ts";
-import {
-  isHeld,
-  nextStatus,
-  type PipelineEvent,
-  type PipelineStatus,
-  transitionsOf,
-} from "../../domain/pipeline-status.ts";
+import { isHeld, nextStatus, type PipelineEvent, transitionsOf } from "../../domain/pipeline-status.ts";
 import type { RunTrigger } from "../../domain/run.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
 import { sqlState } from "../../postgres/errors.ts";
-import type { Page, PageRequest, PipelineCounts, PipelineFilter } from "../meta-store.ts";
+import type { Page, PageRequest, PipelineFilter } from "../meta-store.ts";
 import { noteSubject } from "./audit.ts";
 import { Conditions } from "./conditions.ts";
 import { invalidPageMark } from "./page-mark.ts";
@@ -46,19 +40,6 @@ export async function listPipelines(pool: Pool, page: PageRequest, filter: Pipel
   );
   const items = rows.slice(0, page.limit).map(pipelineFromRow);
   return { items, next: rows.length > page.limit ? (items.at(-1)?.name ?? null) : null };
-}
-
-export async function countPipelines(pool: Pool): Promise<PipelineCounts> {
-  const { rows } = await pool.query(
-    `SELECT status, count(*) AS count,
-            extract(epoch FROM clock_timestamp() - min(run_requested_at) FILTER (WHERE enabled))::float8 AS seconds
-       FROM etl.etl_pipelines GROUP BY status`,
-  );
-  const waiting = rows.find(({ status }) => status === "RUN_REQUESTED");
-  return {
-    byStatus: new Map(rows.map(({ status, count }) => [status as PipelineStatus, count as number])),
-    oldestWaitingSeconds: (waiting?.seconds as number | null | undefined) ?? 0,
-  };
 }
 
 export async function getPipeline(session: SqlSession, idOrName: string): Promise<Pipeline> {

@@ -30,7 +30,7 @@ export async function markRunnerStopped(pool: Pool, runnerId: string): Promise<v
 }
 
 /** Three reports may be missed, and a minute is never too long: a runner also waits for a meta-store that is away. */
-const ALIVE = `
+export const ALIVE = `
   (r.stopped_at IS NULL
    AND r.last_seen_at > clock_timestamp() - greatest(interval '1 minute', 3 * r.report_every_ms * interval '1 millisecond'))`;
 

@@ -1,0 +1,116 @@
+import { Gauge, type Registry } from "prom-client";
+import { PIPELINE_STATUSES } from "../../domain/pipeline-status.ts";
+import { nextRunAt, parseSchedule } from "../../domain/schedule.ts";
+import { watermarkSeconds } from "../../domain/watermark.ts";
+import type { MetaStore, PipelineVitals, Survey } from "../../meta-store/meta-store.ts";
+import type { Log } from "../../observability/log.ts";
+
+/** Each has about ten series, in every scrape and in Prometheus. Beyond this, the first by name must do. */
+const MOST_PIPELINES = 500;
+
+export interface PipelineGauges {
+  /** Asks the meta-store, once for everything. Before each scrape. */
+  refresh(): Promise<void>;
+}
+
+/** How pipelines and runners are. Any number of APIs tell the same, so a rule takes the max over them. */
+export function createPipelineGauges(registry: Registry, store: Pick<MetaStore, "survey">, log: Log): PipelineGauges {
+  const all = createGauges(registry);
+  const { metaStoreUp, ...surveyed } = all;
+  return {
+    async refresh() {
+      try {
+        const survey = await store.survey(MOST_PIPELINES);
+        for (const gauge of Object.values(surveyed)) gauge.reset();
+        show(all, survey);
+      } catch (error) {
+        // The rest of the scrape is as good as ever, and old values would hide that these are not known.
+        log.warn({ err: error }, "the metrics of the pipelines could not be read");
+        for (const gauge of Object.values(surveyed)) forget(gauge);
+        metaStoreUp.set(0);
+      }
+    },
+  };
+}
+
+type Gauges = ReturnType<typeof createGauges>;
+
+function createGauges(registry: Registry) {
+  const gauge = <Label extends string>(name: string, help: string, ...labelNames: Label[]): Gauge<Label> =>
+    new Gauge({ name: `vitrina_${name}`, help, labelNames, registers: [registry] });
+  return {
+    metaStoreUp: gauge("meta_store_up", "1 when the meta-store answered for this scrape, 0 when not."),
+    byStatus: gauge("pipelines", "Pipelines by status, disabled ones included.", "status"),
+    waiting: gauge("pipelines_waiting", "Enabled pipelines that wait for a runner."),
+    oldestWaiting: gauge(
+      "oldest_waiting_seconds",
+      "How long the pipeline that waits longest has been waiting for a runner; 0 when none waits.",
+    ),
+    runners: gauge("runners", "Runners by state; lost: fell silent within the last hour without signing off.", "state"),
+    leftOut: gauge(
+      "pipelines_without_series",
+      `Enabled pipelines that have no series of their own, because only the first ${MOST_PIPELINES} by name have.`,
+    ),
+    status: gauge("pipeline_status", "1 for the status that the pipeline has, 0 for the others.", "pipeline", "status"),
+    lastSuccess: gauge(
+      "pipeline_last_success_timestamp_seconds",
+      "When the last successful load of the pipeline ended; none before the first.",
+      "pipeline",
+    ),
+    due: gauge(
+      "pipeline_due_timestamp_seconds",
+      "By when, after its last success or change, the schedule of the pipeline calls for a load; none without a schedule.",
+      "pipeline",
+    ),
+    watermark: gauge(
+      "pipeline_watermark_timestamp_seconds",
+      "Where the next incremental load of the pipeline starts, if that is a time; times without a zone are taken as UTC.",
+      "pipeline",
+    ),
+    rejected: gauge(
+      "pipeline_last_run_rejected_rows",
+      "Rows that the target refused in the last run of the pipeline.",
+      "pipeline",
+    ),
+  };
+}
+
+function show(gauges: Gauges, survey: Survey): void {
+  gauges.metaStoreUp.set(1);
+  for (const [status, count] of survey.byStatus) gauges.byStatus.set({ status }, count);
+  gauges.waiting.set(survey.waiting);
+  gauges.oldestWaiting.set(survey.oldestWaitingSeconds);
+  gauges.runners.set({ state: "alive" }, survey.runnersAlive);
+  gauges.runners.set({ state: "lost" }, survey.runnersLost);
+  gauges.leftOut.set(survey.leftOut);
+  for (const vitals of survey.pipelines) showPipeline(gauges, vitals);
+}
+
+function showPipeline(gauges: Gauges, vitals: PipelineVitals): void {
+  const { name: pipeline, lastSuccessSeconds, lastRunRejected } = vitals;
+  for (const status of PIPELINE_STATUSES) gauges.status.set({ pipeline, status }, status === vitals.status ? 1 : 0);
+  if (lastSuccessSeconds !== null) gauges.lastSuccess.set({ pipeline }, lastSuccessSeconds);
+  if (lastRunRejected !== null) gauges.rejected.set({ pipeline }, lastRunRejected);
+  const due = dueSeconds(vitals);
+  if (due !== undefined) gauges.due.set({ pipeline }, due);
+  const watermark = vitals.watermark === null ? undefined : watermarkSeconds(vitals.watermark);
+  if (watermark !== undefined) gauges.watermark.set({ pipeline }, watermark);
+}
+
+/** Whoever changes a pipeline does not make it late. */
+function dueSeconds({ schedule, lastSuccessSeconds, changedAtSeconds }: PipelineVitals): number | undefined {
+  if (schedule === null) return undefined;
+  const since = new Date(Math.max(lastSuccessSeconds ?? 0, changedAtSeconds) * 1000);
+  try {
+    return nextRunAt(parseSchedule(schedule), since).getTime() / 1000;
+  } catch {
+    // Written by hand, past the API; the runner says so in schedule_error.
+    return undefined;
+  }
+}
+
+/** A reset leaves a gauge without labels at 0, which would be a statement. */
+function forget(gauge: Gauge): void {
+  gauge.reset();
+  gauge.remove({});
+}

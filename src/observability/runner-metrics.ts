@@ -1,0 +1,167 @@
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { ErrorCode } from "../domain/error-catalogue.ts";
+import type { BatchCounters } from "../domain/run.ts";
+
+/** How a run ended that is in the run history. `handed_back`: its runner stops, and another run continues. */
+const RUN_RESULTS = ["success", "failed", "paused", "handed_back"] as const;
+export type RunResult = (typeof RUN_RESULTS)[number];
+
+/** `open`: everything before the first row. `end`: making the load visible, or moving the watermark. */
+const RUN_STAGES = ["open", "batches", "end"] as const;
+type RunStage = (typeof RUN_STAGES)[number];
+
+interface BatchTimes {
+  readonly bytes: number;
+  readonly read_ms: number;
+  readonly transform_ms: number;
+  readonly write_ms: number;
+}
+
+/** Told by the data-plane what happens, for whoever counts it. Called for each batch at most, never for a row. */
+export interface RunObserver {
+  /** One look at the meta-store went well. */
+  turned(): void;
+  pipelineTaken(): void;
+  pipelineReleased(): void;
+  timeStage<T>(stage: RunStage, work: () => Promise<T>): Promise<T>;
+  /** Once it is committed, so that what is counted is what the run's own record counts. */
+  batchCommitted(counters: BatchCounters, times: BatchTimes): void;
+  rowsDeleted(count: number): void;
+  runEnded(result: RunResult, durationMs: number, code?: ErrorCode): void;
+  /** The run of a lost runner was ended in its place. */
+  runRescued(): void;
+  leaseLost(): void;
+  /** The meta-store did not answer, so nobody could be told how the run ended. */
+  runAbandoned(): void;
+}
+
+/** From a tenth of a second to four hours. */
+const RUN_BUCKETS = [0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400];
+/** A batch of a simple mart takes less than 0.3 seconds. */
+const BATCH_BUCKETS = [0.005, 0.02, 0.05, 0.1, 0.3, 1, 3, 10, 60];
+
+const ROW_HELP: Record<keyof BatchCounters, string> = {
+  rows_read: "Rows read from sources.",
+  rows_written: "Rows inserted or changed in targets.",
+  rows_unchanged: "Rows that were in the target already, as they are.",
+  rows_deduplicated: "Rows left out because a later row has the same key.",
+  rows_rejected: "Rows set aside because the target refused them.",
+  rows_dropped: "Rows left out by a code task.",
+  rows_added: "Rows made by a code task beyond one per row read.",
+};
+const ROW_COUNTERS = Object.keys(ROW_HELP) as (keyof BatchCounters)[];
+
+/** Counts in memory, from the start of this process on. Nothing here has a label that grows with the number of pipelines. */
+export function createRunnerMetrics(registry: Registry, slots: number): RunObserver {
+  const registers = [registry];
+  const rows = new Map(
+    ROW_COUNTERS.map((name) => [name, new Counter({ name: `vitrina_${name}_total`, help: ROW_HELP[name], registers })]),
+  );
+  const deleted = new Counter({
+    name: "vitrina_rows_deleted_total",
+    help: "Rows deleted from targets because their source has them no more.",
+    registers,
+  });
+  const bytes = new Counter({
+    name: "vitrina_read_bytes_total",
+    help: "Bytes read from sources, where they are known (data path stream).",
+    registers,
+  });
+  const batches = new Histogram({
+    name: "vitrina_batch_duration_seconds",
+    help: "How long committed batches took, by stage; in push-down the server does everything in write.",
+    labelNames: ["stage"],
+    buckets: BATCH_BUCKETS,
+    registers,
+  });
+  const stages = new Histogram({
+    name: "vitrina_run_stage_duration_seconds",
+    help: "How long the parts of a run took: opening it, its batches, and making the result visible.",
+    labelNames: ["stage"],
+    buckets: RUN_BUCKETS,
+    registers,
+  });
+  const runs = new Counter({
+    name: "vitrina_runs_total",
+    help: "Runs that ended, each attempt counted, by result.",
+    labelNames: ["result"],
+    registers,
+  });
+  const failures = new Counter({
+    name: "vitrina_run_failures_total",
+    help: "Failed runs by the code of their error; RUNNER_LOST: this runner took them over from a lost one.",
+    labelNames: ["code"],
+    registers,
+  });
+  const durations = new Histogram({
+    name: "vitrina_run_duration_seconds",
+    help: "How long runs took from claim to end, by result.",
+    labelNames: ["result"],
+    buckets: RUN_BUCKETS,
+    registers,
+  });
+  const leaseLosses = new Counter({
+    name: "vitrina_lease_losses_total",
+    help: "Runs this runner dropped because it had lost its lease.",
+    registers,
+  });
+  const abandoned = new Counter({
+    name: "vitrina_runs_abandoned_total",
+    help: "Runs left to recovery because the meta-store did not answer.",
+    registers,
+  });
+  const used = new Gauge({
+    name: "vitrina_runner_slots_used",
+    help: "Pipelines in the hands of this runner.",
+    registers,
+  });
+  new Gauge({
+    name: "vitrina_runner_slots",
+    help: "Pipelines this runner executes at once at most (RUNNER_CONCURRENCY).",
+    registers,
+  }).set(slots);
+  const lastTurn = new Gauge({
+    name: "vitrina_runner_last_turn_timestamp_seconds",
+    help: "When this runner last looked for work and the meta-store answered.",
+    registers,
+  });
+  // A series that begins with its first event has no increase() to alert on.
+  for (const result of RUN_RESULTS) runs.inc({ result }, 0);
+  failures.inc({ code: "RUNNER_LOST" }, 0);
+
+  const observeBatch = (stage: string, ms: number): void => {
+    if (ms > 0) batches.observe({ stage }, ms / 1000);
+  };
+  return {
+    turned: () => lastTurn.setToCurrentTime(),
+    pipelineTaken: () => used.inc(),
+    pipelineReleased: () => used.dec(),
+    async timeStage(stage, work) {
+      const stop = stages.startTimer({ stage });
+      try {
+        return await work();
+      } finally {
+        stop();
+      }
+    },
+    batchCommitted(counters, times) {
+      for (const [name, counter] of rows) counter.inc(counters[name]);
+      bytes.inc(times.bytes);
+      observeBatch("read", times.read_ms);
+      observeBatch("transform", times.transform_ms);
+      observeBatch("write", times.write_ms);
+    },
+    rowsDeleted: (count) => deleted.inc(count),
+    runEnded(result, durationMs, code) {
+      runs.inc({ result });
+      durations.observe({ result }, durationMs / 1000);
+      if (code !== undefined) failures.inc({ code });
+    },
+    runRescued() {
+      runs.inc({ result: "failed" });
+      failures.inc({ code: "RUNNER_LOST" });
+    },
+    leaseLost: () => leaseLosses.inc(),
+    runAbandoned: () => abandoned.inc(),
+  };
+}

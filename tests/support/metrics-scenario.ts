@@ -1,0 +1,87 @@
+import { faulted, openChaos, printed } from "./chaos.ts";
+import { createPipeline, createSource, INCREMENTAL, NEW_TARGET, OLD_TARGET } from "./chaos-kinds.ts";
+import type { TestDatabase } from "./database.ts";
+import { type Scrape, scrape } from "./scrape.ts";
+import { roleEnvironment, spawnVitrina, type VitrinaProcess } from "./vitrina-process.ts";
+
+/**
+ * What an API and two runners, all real processes, show after runs of every kind: by each data path, with rejects and
+ * deletions, a failure, and a run that was taken over while its runner was frozen.
+ */
+export interface MetricsScenario {
+  readonly database: TestDatabase;
+  readonly apiUrl: string;
+  readonly runnerUrl: string;
+  readonly api: Scrape;
+  /** Of the runner that took over and did everything else. */
+  readonly runner: Scrape;
+  /** Of the runner that lost its lease. */
+  readonly frozenRunner: Scrape;
+  close(): Promise<void>;
+}
+
+export async function playMetricsScenario(): Promise<MetricsScenario> {
+  const chaos = await openChaos("rows");
+  const { database, query, store } = chaos;
+  const api = spawnVitrina(["api"], { env: { ...roleEnvironment(database.urls), API_PORT: "0" } });
+  const close = async (): Promise<void> => {
+    await api.stop();
+    await chaos.close();
+  };
+  try {
+    await createSource(chaos);
+    await query(`CREATE TABLE content.heap AS SELECT id, title FROM content.film;
+      CREATE TABLE content.going AS SELECT id FROM content.film;
+      CREATE TABLE analytics.refusing (id bigint PRIMARY KEY, title text CHECK (title NOT LIKE 'film 100%'));
+      GRANT ALL ON analytics.refusing TO vitrina_writer`);
+    const metrics = { METRICS_PORT: "0", LOADER_DATABASE_URL: database.urls.loader as string };
+
+    const taken = await createPipeline(chaos, NEW_TARGET, "rows", "taken");
+    await store.requestRun(taken.id, "api");
+    const frozen = chaos.runner("batch_committed:3:stop", metrics);
+    await faulted(frozen, "batch_committed", "stop");
+    const runner = chaos.runner(undefined, metrics);
+    await chaos.atRest();
+    frozen.signal("SIGCONT");
+    await printed(frozen, /run dropped/);
+    const frozenRunner = await scrape(await probeUrl(frozen));
+    await frozen.stop();
+
+    const heap = { source_query: "SELECT id, title FROM content.heap", target_key: ["id"], batch_size: 500 };
+    const pipelines = [
+      await createPipeline(chaos, NEW_TARGET, "push-down", "pushed"),
+      await createPipeline(chaos, OLD_TARGET, "push-down", "compared"),
+      await chaos.create({ ...INCREMENTAL.config, ...SCHEDULED, name: "changes", target_table: "analytics.changes" }),
+      await chaos.create({ ...heap, name: "streamed", target_table: "analytics.streamed", create_target: true }),
+      await chaos.create({ ...heap, name: "refusing", target_table: "analytics.refusing", max_rejects: 1000 }),
+      await chaos.create({ ...heap, name: "failing", target_table: "analytics.no_such_table" }),
+    ];
+    for (const { id } of pipelines) await store.requestRun(id, "api");
+    await chaos.atRest();
+    await api.untilPrinted("api started");
+    const apiUrl = /"url":"([^"]+)"/.exec(api.output())?.[1] as string;
+    await fetch(`${apiUrl}/pipelines/nobody`);
+    const runnerUrl = await probeUrl(runner);
+    return {
+      database,
+      apiUrl,
+      runnerUrl,
+      api: await scrape(apiUrl),
+      runner: await scrape(runnerUrl),
+      frozenRunner,
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** So seldom that it does not run by itself. */
+const SCHEDULED = { source_query: "SELECT id, title, modified FROM content.film", schedule_interval: "30d" };
+
+async function probeUrl(runner: VitrinaProcess): Promise<string> {
+  const line = /"url":"([^"]+)","msg":"metrics are served"/;
+  await runner.untilPrinted(line);
+  return line.exec(runner.output())?.[1] as string;
+}
