@@ -4,9 +4,12 @@ import type { LeaseTiming } from "../domain/lease.ts";
 import { decideRetry, type RetryPolicy } from "../domain/retry-policy.ts";
 import type { Claim, MetaStore, RunFailure, RunOutcome } from "../meta-store/meta-store.ts";
 import { type Log, redact } from "../observability/log.ts";
+import type { RunLogs } from "../observability/run-logs.ts";
 import { databaseError } from "../postgres/errors.ts";
 import { type ExecutionEnd, type ExecutorParts, executePipeline, type RunControl } from "./executor.ts";
 import type { Heartbeat, Heartbeats } from "./heartbeat.ts";
+import { idsOf, RunLog } from "./run-log.ts";
+import { RunReport } from "./run-report.ts";
 
 export interface DispatcherParts extends Omit<ExecutorParts, "store"> {
   readonly store: MetaStore;
@@ -16,6 +19,7 @@ export interface DispatcherParts extends Omit<ExecutorParts, "store"> {
   /** Aborts when the runner stops: the batch under way ends, and the pipeline goes back. */
   readonly stopSignal: AbortSignal;
   readonly log: Log;
+  readonly runLogs: RunLogs;
 }
 
 const OUTCOME_OF_END: Record<ExecutionEnd, RunOutcome> = {
@@ -29,29 +33,29 @@ const OUTCOME_OF_END: Record<ExecutionEnd, RunOutcome> = {
  * throws: one failed pipeline stops no other.
  */
 export async function dispatch(parts: DispatcherParts, claim: Claim, heldSince: number): Promise<void> {
-  const log = withRun(parts.log, claim);
+  const log = new RunLog(parts.log, parts.runLogs, idsOf(claim));
   const heartbeat = parts.heartbeats.hold(claim, heldSince, log);
   try {
-    await runAttempts(parts, claim, heartbeat);
+    await runAttempts(parts, claim, heartbeat, log);
   } catch (error) {
     if (databaseError(error, "run").retry === "fenced") log.debug({ err: error }, "run dropped");
     // Neither the outcome nor the error could be kept: the lease runs out, and recovery takes the pipeline back.
     else log.error({ err: error }, "run left to recovery");
   } finally {
     heartbeat.stop();
+    log.end();
   }
 }
 
-async function runAttempts(parts: DispatcherParts, first: Claim, heartbeat: Heartbeat): Promise<void> {
+async function runAttempts(parts: DispatcherParts, first: Claim, heartbeat: Heartbeat, log: RunLog): Promise<void> {
   const { store, retry, stopSignal } = parts;
   const control = controlOf(first, heartbeat, stopSignal);
   for (let claim = first; ; ) {
-    const log = withRun(parts.log, claim);
-    const startedAt = performance.now();
-    const result = await attempt(parts, claim, control, log);
+    const report = new RunReport(log);
+    const result = await attempt(parts, claim, control, report);
     const finish = async (outcome: RunOutcome): Promise<void> => {
       const status = await store.finishRun(claim, outcome);
-      log.info({ outcome: outcome.kind, status, duration_ms: Math.round(performance.now() - startedAt) }, "run ended");
+      log.info({ outcome: outcome.kind, status, ...report.totals() }, "run ended");
     };
     if (!(result instanceof VitrinaError)) return finish(result);
 
@@ -59,14 +63,15 @@ async function runAttempts(parts: DispatcherParts, first: Claim, heartbeat: Hear
     const failure = { code: result.code, error: redact(`${result.message} ${result.hint}`) };
     switch (decision.action) {
       case "fail":
-        log.error({ err: result, code: result.code }, "run failed");
+        log.error({ ...failure, ...(result.code === "INTERNAL" && { err: result }) }, "run failed");
         return finish({ kind: "failed", ...failure });
       case "leave":
         throw result;
       case "drop":
         throw leaseLost(claim, result);
       case "retry":
-        claim = await nextAttempt(store, claim, failure, decision.delayMs, log);
+        claim = await nextAttempt(store, claim, failure, decision.delayMs, report);
+        log.moveTo(idsOf(claim));
         await waitUnless(AbortSignal.any([stopSignal, heartbeat.interruptSignal]), decision.delayMs);
     }
   }
@@ -89,13 +94,17 @@ async function attempt(
   parts: DispatcherParts,
   claim: Claim,
   control: RunControl,
-  log: Log,
+  report: RunReport,
 ): Promise<RunOutcome | VitrinaError> {
   try {
     const request = control.stopRequest();
     if (request !== undefined) return { kind: request === "pause" ? "paused" : "handed_back" };
-    log.info({ trigger: claim.trigger, attempt: claim.attempt, epoch: claim.epoch }, "run started");
-    return OUTCOME_OF_END[await executePipeline(parts, claim, control, log)];
+    const { trigger, attempt, epoch, runnerId: runner_id, pipeline } = claim;
+    report.log.info(
+      { status: "RUNNING", trigger, attempt, epoch, runner_id, config_version: pipeline.config_version },
+      "run started",
+    );
+    return OUTCOME_OF_END[await executePipeline(parts, claim, control, report)];
   } catch (error) {
     return databaseError(error, `run ${claim.pipeline.name}`);
   }
@@ -120,11 +129,11 @@ async function nextAttempt(
   claim: Claim,
   failure: RunFailure,
   delayMs: number,
-  log: Log,
+  report: RunReport,
 ): Promise<Claim> {
   const next = await store.startNextAttempt(claim, failure);
-  log.warn(
-    { ...failure, attempt: claim.attempt, next_run_id: next.runId, wait_ms: delayMs },
+  report.log.warn(
+    { ...failure, attempt: claim.attempt, next_run_id: next.runId, wait_ms: delayMs, ...report.totals() },
     "attempt failed; trying again",
   );
   return next;
@@ -136,15 +145,4 @@ async function waitUnless(signal: AbortSignal, ms: number): Promise<void> {
 
 function leaseLost({ pipeline }: Claim, cause?: VitrinaError): VitrinaError {
   return new VitrinaError("LEASE_LOST", `The lease of ${pipeline.name} is lost.`, { cause });
-}
-
-/** Every line of a run carries the ids that a person searches for. */
-function withRun(log: Log, { pipeline, runId }: Claim): Log {
-  const ids = { pipeline: pipeline.name, pipeline_id: pipeline.id, run_id: runId };
-  return {
-    debug: (fields, message) => log.debug({ ...ids, ...fields }, message),
-    info: (fields, message) => log.info({ ...ids, ...fields }, message),
-    warn: (fields, message) => log.warn({ ...ids, ...fields }, message),
-    error: (fields, message) => log.error({ ...ids, ...fields }, message),
-  };
 }

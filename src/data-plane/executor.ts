@@ -3,7 +3,6 @@ import type { ErrorCode } from "../domain/error-catalogue.ts";
 import type { TargetAllowList } from "../domain/target.ts";
 import type { BatchCommit, Claim, MetaStore } from "../meta-store/meta-store.ts";
 import { faultPoint } from "../observability/fault-points.ts";
-import type { Log } from "../observability/log.ts";
 import { databaseError } from "../postgres/errors.ts";
 import type { GuardRules } from "../sql-guard/guard.ts";
 import type { TaskHost } from "../tasks/task.ts";
@@ -12,6 +11,7 @@ import { type Load, openLoad } from "./load.ts";
 import { restorePrevious } from "./restore.ts";
 import { retryRejects } from "./retry-rejects.ts";
 import { readRowsWithoutCursor } from "./rows-without-cursor.ts";
+import type { RunReport } from "./run-report.ts";
 
 export interface ExecutorParts {
   readonly connectors: Connectors;
@@ -38,7 +38,7 @@ export async function executePipeline(
   parts: ExecutorParts,
   claim: Claim,
   control: RunControl,
-  log: Log,
+  report: RunReport,
 ): Promise<ExecutionEnd> {
   await faultPoint("claimed");
   const commit = parts.store.batchCommit(claim);
@@ -46,20 +46,20 @@ export async function executePipeline(
     await restorePrevious(parts, claim, claim.restoreId, commit, control.lostSignal);
     return "finished";
   }
-  const load = await openLoad(parts, claim, commit, control.lostSignal, log);
+  const load = await openLoad(parts, claim, commit, control.lostSignal, report.log);
   try {
     const { dataPath, dataPathReason, estimatedRows, startsAnew } = load;
     const { strategy } = load.writer;
     await commit.describeRun({ dataPath, strategy, estimatedRows, resumed: !startsAnew });
-    log.info(
+    report.log.info(
       { data_path: dataPath, why: dataPathReason, strategy, estimated_rows: estimatedRows, resumed: !startsAnew },
       "load opened",
     );
     if (load.startsAnew) await load.writer.begin(load.checkpointer.fenceIn);
     await faultPoint("prepared");
-    await retryRejects(parts.store, load, control, log);
-    await readRowsWithoutCursor(parts.store, load, control, log);
-    const stop = await moveBatches(load, control, log);
+    await retryRejects(parts.store, load, control, report);
+    await readRowsWithoutCursor(parts.store, load, control, report);
+    const stop = await moveBatches(load, control, report);
     if (stop !== undefined) return stop;
     await faultPoint("load_read");
     await endLoad(load, commit);

@@ -1,6 +1,9 @@
-import type { Claim, MetaStore } from "../meta-store/meta-store.ts";
+import type { ErrorCode } from "../domain/error-catalogue.ts";
+import type { Claim, MetaStore, RescuedPipeline } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
+import type { RunLogs } from "../observability/run-logs.ts";
 import { monotonicMs } from "./heartbeat-messages.ts";
+import { RunLog } from "./run-log.ts";
 import { runSchedules } from "./scheduler.ts";
 
 export interface ManagerParts {
@@ -12,6 +15,7 @@ export interface ManagerParts {
   /** Once it aborts, nothing more is claimed. */
   readonly stopSignal: AbortSignal;
   readonly log: Log;
+  readonly runLogs: RunLogs;
   /** `heldSince` is the `monotonicMs` from before the claim was sent. */
   dispatch(claim: Claim, heldSince: number): Promise<void>;
 }
@@ -28,12 +32,23 @@ export class PipelineManager {
   /** Returns in how many milliseconds the next pipeline is due. */
   async tick(onSlotFree: () => void): Promise<number> {
     const { store, log } = this.#parts;
-    for (const { id, name, status, runId } of await store.rescueExpired()) {
-      log.warn({ pipeline: name, pipeline_id: id, run_id: runId, status }, "pipeline rescued from a lost runner");
-    }
+    for (const rescued of await store.rescueExpired()) this.#tellRescue(rescued);
     const nextDueMs = await runSchedules(store, log);
     await this.#fillSlots(onSlotFree);
     return nextDueMs;
+  }
+
+  /** The lost runner can no longer say why its run failed, so this one does. */
+  #tellRescue({ id, name, status, runId }: RescuedPipeline): void {
+    const { log, runLogs } = this.#parts;
+    const message = "pipeline rescued from a lost runner";
+    if (runId === null) {
+      log.warn({ pipeline: name, pipeline_id: id, status }, message);
+      return;
+    }
+    const runLog = new RunLog(log, runLogs, { pipeline: name, pipeline_id: id, run_id: runId });
+    runLog.error({ status, code: "RUNNER_LOST" satisfies ErrorCode }, message);
+    runLog.end();
   }
 
   async #fillSlots(onSlotFree: () => void): Promise<void> {

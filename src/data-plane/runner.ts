@@ -10,7 +10,7 @@ import { Heartbeats } from "./heartbeat.ts";
 import { PipelineManager } from "./manager.ts";
 import { ReconcileSlot } from "./reconcile-slot.ts";
 
-export interface RunnerOptions extends Pick<DispatcherParts, "connectors" | "targets" | "guard" | "tasks"> {
+export interface RunnerOptions extends Pick<DispatcherParts, "connectors" | "targets" | "guard" | "tasks" | "runLogs"> {
   readonly store: MetaStore;
   readonly log: Log;
   readonly version: string;
@@ -42,7 +42,7 @@ export class Runner {
 
   constructor(options: RunnerOptions) {
     this.#options = options;
-    const { store, leaseMs, concurrency, log, retry = DEFAULT_RETRY_POLICY } = options;
+    const { store, leaseMs, concurrency, log, runLogs, retry = DEFAULT_RETRY_POLICY } = options;
     const { signal: stopSignal } = this.#stop;
     const timing = leaseTiming(leaseMs);
     this.#heartbeats = new Heartbeats({ renewal: store.leaseRenewal(), runnerId: this.id, timing, log });
@@ -54,6 +54,7 @@ export class Runner {
       concurrency,
       stopSignal,
       log,
+      runLogs,
       dispatch: (claim, heldSince) => dispatch(parts, claim, heldSince),
     });
     this.#reconciles = new ReconcileSlot({ ...options, runnerId: this.id, timing, stopSignal });

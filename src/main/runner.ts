@@ -3,6 +3,7 @@ import { Runner } from "../data-plane/runner.ts";
 import { leaseTiming } from "../domain/lease.ts";
 import { enableFaults } from "../observability/fault-points.ts";
 import type { Log } from "../observability/log.ts";
+import { RunLogs } from "../observability/run-logs.ts";
 import type { DatabaseUrls, Settings } from "../settings/settings.ts";
 import { openTaskHost } from "../tasks/open-task-host.ts";
 import type { TaskHost } from "../tasks/task.ts";
@@ -13,13 +14,16 @@ import { VERSION } from "./version.ts";
 export async function startRunner(settings: Settings, urls: DatabaseUrls, log: Log): Promise<RunningPart> {
   if (settings.faults !== undefined) enableFaults(settings.faults);
   const { concurrency, pollMs, leaseMs, readTimeoutMs, stopTimeoutMs, retry } = settings.runner;
-  const store = openStore(urls, "runner", concurrency + 3);
+  // One connection for each pipeline, three for the runner itself, and one for the logs of the runs.
+  const store = openStore(urls, "runner", concurrency + 4);
+  const runLogs = new RunLogs({ level: settings.runLogLevel, log, write: store.appendRunLog });
   const timing = leaseTiming(leaseMs);
   const sourceUrls = new Map([["main", urls.reader], ...settings.sourceUrls]);
   const tasks = openTasks(settings, log);
   const runner = new Runner({
     store,
     log,
+    runLogs,
     version: VERSION,
     concurrency,
     pollMs,
@@ -47,6 +51,7 @@ export async function startRunner(settings: Settings, urls: DatabaseUrls, log: L
   const stop = async (): Promise<void> => {
     await runner.stop();
     await tasks.close();
+    await runLogs.close();
     await store.close();
   };
   try {

@@ -40,7 +40,7 @@ export function createLog(options: { level: LogLevel; file?: string }): Log {
       level: options.level,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      serializers: { err: describeError },
+      serializers: { err: (error: unknown) => (error instanceof Error ? describeError(error) : error) },
       hooks: {
         streamWrite: redact,
       },
@@ -50,8 +50,7 @@ export function createLog(options: { level: LogLevel; file?: string }): Log {
   return logger;
 }
 
-function describeError(error: unknown): unknown {
-  if (!(error instanceof Error)) return error;
+export function describeError(error: Error): Record<"name" | "code" | "message" | "stack", unknown> {
   const { code } = error as { code?: unknown };
   return { name: error.name, code, message: error.message, stack: error.stack };
 }

@@ -32,6 +32,9 @@ function isHttpUrl(text: string): boolean {
   return URL.canParse(text) && ["http:", "https:"].includes(new URL(text).protocol);
 }
 
+const logLevel = z.enum(["debug", "info", "warn", "error", "silent"], "is not debug, info, warn, error or silent");
+type LogLevel = z.infer<typeof logLevel>;
+
 const schema = z.object({
   DATABASE_URL: databaseUrl.optional(),
   META_DATABASE_URL: databaseUrl.optional(),
@@ -68,9 +71,8 @@ const schema = z.object({
   TASK_TIMEOUT_SECONDS: wholeNumber(1, 3600).default(60),
   TASK_MEMORY_MB: wholeNumber(64, 65_536).default(1024),
   VITRINA_FAULT: z.string().optional(),
-  LOG_LEVEL: z
-    .enum(["debug", "info", "warn", "error", "silent"], "is not debug, info, warn, error or silent")
-    .default("info"),
+  LOG_LEVEL: logLevel.default("info"),
+  RUN_LOG_LEVEL: logLevel.default("info"),
 });
 
 /** Python and the libraries of its tasks may take a while to import. */
@@ -123,7 +125,9 @@ export interface Settings {
   };
   /** For tests: makes faults happen at named points of the runner. */
   readonly faults: string | undefined;
-  readonly logLevel: "debug" | "info" | "warn" | "error" | "silent";
+  readonly logLevel: LogLevel;
+  /** Of the lines that are kept with each run. */
+  readonly runLogLevel: LogLevel;
   /** The URL of each role; `adminUrl` is DATABASE_URL or the embedded server's. */
   databaseUrls(adminUrl?: string): DatabaseUrls;
 }
@@ -178,6 +182,7 @@ export function parseSettings(environment: Environment, folder: string): Setting
     },
     faults: env.VITRINA_FAULT,
     logLevel: env.LOG_LEVEL,
+    runLogLevel: env.RUN_LOG_LEVEL,
     databaseUrls: (adminUrl = env.DATABASE_URL) => roleUrls(env, adminUrl),
   };
 }
