@@ -3,23 +3,19 @@ import { type RetryClass, VitrinaError } from "../domain/error-catalogue.ts";
 import type { LeaseTiming } from "../domain/lease.ts";
 import { decideRetry, type RetryPolicy } from "../domain/retry-policy.ts";
 import type { Claim, MetaStore, RunFailure, RunOutcome } from "../meta-store/meta-store.ts";
-import { type Log, redact } from "../observability/log.ts";
-import type { RunLogs } from "../observability/run-logs.ts";
+import { redact } from "../observability/log.ts";
 import { databaseError } from "../postgres/errors.ts";
 import { type ExecutionEnd, type ExecutorParts, executePipeline, type RunControl } from "./executor.ts";
 import type { Heartbeat, Heartbeats } from "./heartbeat.ts";
-import { idsOf, RunLog } from "./run-log.ts";
-import { RunReport } from "./run-report.ts";
+import { type ReportParts, RunReport } from "./run-report.ts";
 
-export interface DispatcherParts extends Omit<ExecutorParts, "store"> {
+export interface DispatcherParts extends Omit<ExecutorParts, "store">, ReportParts {
   readonly store: MetaStore;
   readonly timing: LeaseTiming;
   readonly retry: RetryPolicy;
   readonly heartbeats: Pick<Heartbeats, "hold">;
   /** Aborts when the runner stops: the batch under way ends, and the pipeline goes back. */
   readonly stopSignal: AbortSignal;
-  readonly log: Log;
-  readonly runLogs: RunLogs;
 }
 
 const OUTCOME_OF_END: Record<ExecutionEnd, RunOutcome> = {
@@ -33,29 +29,39 @@ const OUTCOME_OF_END: Record<ExecutionEnd, RunOutcome> = {
  * throws: one failed pipeline stops no other.
  */
 export async function dispatch(parts: DispatcherParts, claim: Claim, heldSince: number): Promise<void> {
-  const log = new RunLog(parts.log, parts.runLogs, idsOf(claim));
+  const report = new RunReport(parts, claim);
+  const { log } = report;
   const heartbeat = parts.heartbeats.hold(claim, heldSince, log);
   try {
-    await runAttempts(parts, claim, heartbeat, log);
+    await runAttempts(parts, claim, heartbeat, report);
   } catch (error) {
-    if (databaseError(error, "run").retry === "fenced") log.debug({ err: error }, "run dropped");
+    const { code, retry } = databaseError(error, "run");
+    const isDropped = retry === "fenced";
+    if (isDropped) log.debug({ err: error }, "run dropped");
     // Neither the outcome nor the error could be kept: the lease runs out, and recovery takes the pipeline back.
     else log.error({ err: error }, "run left to recovery");
+    report.endTrace(isDropped ? "dropped" : "left_to_recovery", code);
   } finally {
     heartbeat.stop();
     log.end();
   }
 }
 
-async function runAttempts(parts: DispatcherParts, first: Claim, heartbeat: Heartbeat, log: RunLog): Promise<void> {
+async function runAttempts(
+  parts: DispatcherParts,
+  first: Claim,
+  heartbeat: Heartbeat,
+  report: RunReport,
+): Promise<void> {
   const { store, retry, stopSignal } = parts;
+  const { log } = report;
   const control = controlOf(first, heartbeat, stopSignal);
   for (let claim = first; ; ) {
-    const report = new RunReport(log);
     const result = await attempt(parts, claim, control, report);
     const finish = async (outcome: RunOutcome): Promise<void> => {
       const status = await store.finishRun(claim, outcome);
       log.info({ outcome: outcome.kind, status, ...report.totals() }, "run ended");
+      report.endTrace(outcome.kind, outcome.kind === "failed" ? outcome.code : undefined);
     };
     if (!(result instanceof VitrinaError)) return finish(result);
 
@@ -71,7 +77,6 @@ async function runAttempts(parts: DispatcherParts, first: Claim, heartbeat: Hear
         throw leaseLost(claim, result);
       case "retry":
         claim = await nextAttempt(store, claim, failure, decision.delayMs, report);
-        log.moveTo(idsOf(claim));
         await waitUnless(AbortSignal.any([stopSignal, heartbeat.interruptSignal]), decision.delayMs);
     }
   }
@@ -136,6 +141,8 @@ async function nextAttempt(
     { ...failure, attempt: claim.attempt, next_run_id: next.runId, wait_ms: delayMs, ...report.totals() },
     "attempt failed; trying again",
   );
+  report.endTrace("failed", failure.code);
+  report.moveTo(next);
   return next;
 }
 

@@ -1,17 +1,14 @@
 import type { RunLogLevel } from "../domain/run-log.ts";
-import type { Claim } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
 import type { RunLogBook, RunLogs } from "../observability/run-logs.ts";
 
 /** What a line of a run is found by. */
-export interface RunIds {
+interface RunIds {
   readonly pipeline: string;
   readonly pipeline_id: string;
   readonly run_id: string;
-}
-
-export function idsOf({ pipeline, runId }: Claim): RunIds {
-  return { pipeline: pipeline.name, pipeline_id: pipeline.id, run_id: runId };
+  /** Where tracing is on. */
+  readonly trace_id?: string;
 }
 
 /** Every line goes to the log of the process, with the ids that a person searches for, and to the log of the run. */
@@ -56,7 +53,8 @@ export class RunLog implements Log {
   }
 
   #write(level: RunLogLevel, fields: object, message: string): void {
+    const { trace_id } = this.#ids;
     this.#log[level]({ ...this.#ids, ...fields }, message);
-    this.#book.add(level, fields, message);
+    this.#book.add(level, trace_id === undefined ? fields : { ...fields, trace_id }, message);
   }
 }

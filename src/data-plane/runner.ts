@@ -10,7 +10,8 @@ import { Heartbeats } from "./heartbeat.ts";
 import { PipelineManager } from "./manager.ts";
 import { ReconcileSlot } from "./reconcile-slot.ts";
 
-export interface RunnerOptions extends Pick<DispatcherParts, "connectors" | "targets" | "guard" | "tasks" | "runLogs"> {
+export interface RunnerOptions
+  extends Pick<DispatcherParts, "connectors" | "targets" | "guard" | "tasks" | "runLogs" | "tracer"> {
   readonly store: MetaStore;
   readonly log: Log;
   readonly version: string;

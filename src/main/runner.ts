@@ -4,6 +4,7 @@ import { leaseTiming } from "../domain/lease.ts";
 import { enableFaults } from "../observability/fault-points.ts";
 import type { Log } from "../observability/log.ts";
 import { RunLogs } from "../observability/run-logs.ts";
+import { openTracing } from "../observability/tracing.ts";
 import type { DatabaseUrls, Settings } from "../settings/settings.ts";
 import { openTaskHost } from "../tasks/open-task-host.ts";
 import type { TaskHost } from "../tasks/task.ts";
@@ -16,6 +17,7 @@ export async function startRunner(settings: Settings, urls: DatabaseUrls, log: L
   const { concurrency, pollMs, leaseMs, readTimeoutMs, stopTimeoutMs, retry } = settings.runner;
   // One connection for each pipeline, three for the runner itself, and one for the logs of the runs.
   const store = openStore(urls, "runner", concurrency + 4);
+  const tracing = await openTracing(settings.tracing && { ...settings.tracing, version: VERSION }, log);
   const runLogs = new RunLogs({ level: settings.runLogLevel, log, write: store.appendRunLog });
   const timing = leaseTiming(leaseMs);
   const sourceUrls = new Map([["main", urls.reader], ...settings.sourceUrls]);
@@ -24,6 +26,7 @@ export async function startRunner(settings: Settings, urls: DatabaseUrls, log: L
     store,
     log,
     runLogs,
+    tracer: tracing.tracer,
     version: VERSION,
     concurrency,
     pollMs,
@@ -51,7 +54,7 @@ export async function startRunner(settings: Settings, urls: DatabaseUrls, log: L
   const stop = async (): Promise<void> => {
     await runner.stop();
     await tasks.close();
-    await runLogs.close();
+    await Promise.all([runLogs.close(), tracing.close()]);
     await store.close();
   };
   try {
@@ -60,6 +63,7 @@ export async function startRunner(settings: Settings, urls: DatabaseUrls, log: L
     return { stop };
   } catch (error) {
     await tasks.close();
+    await tracing.close();
     await store.close();
     throw error;
   }

@@ -2,7 +2,8 @@ import { createHmac } from "node:crypto";
 import { resolve } from "node:path";
 import { z } from "zod";
 import { type ApiSettings, apiFields, apiMistakes, apiSettings } from "./api-settings.ts";
-import { commaList, type Environment, invalidSettings, readEnvironment } from "./environment.ts";
+import { commaList, type Environment, invalidSettings, isHttpUrl, readEnvironment } from "./environment.ts";
+import { type TracingSettings, tracingFields, tracingSettings } from "./tracing-settings.ts";
 
 /** The only reader of the environment. Everything is checked at once, and every mistake is named in one message. */
 
@@ -27,10 +28,6 @@ const searchUrls = commaList.refine(
   (urls) => urls.every(isHttpUrl),
   "is not a list of http or https URLs, separated by commas",
 );
-
-function isHttpUrl(text: string): boolean {
-  return URL.canParse(text) && ["http:", "https:"].includes(new URL(text).protocol);
-}
 
 const logLevel = z.enum(["debug", "info", "warn", "error", "silent"], "is not debug, info, warn, error or silent");
 type LogLevel = z.infer<typeof logLevel>;
@@ -73,6 +70,7 @@ const schema = z.object({
   VITRINA_FAULT: z.string().optional(),
   LOG_LEVEL: logLevel.default("info"),
   RUN_LOG_LEVEL: logLevel.default("info"),
+  ...tracingFields,
 });
 
 /** Python and the libraries of its tasks may take a while to import. */
@@ -128,6 +126,8 @@ export interface Settings {
   readonly logLevel: LogLevel;
   /** Of the lines that are kept with each run. */
   readonly runLogLevel: LogLevel;
+  /** `undefined`: no spans. */
+  readonly tracing: TracingSettings | undefined;
   /** The URL of each role; `adminUrl` is DATABASE_URL or the embedded server's. */
   databaseUrls(adminUrl?: string): DatabaseUrls;
 }
@@ -183,6 +183,7 @@ export function parseSettings(environment: Environment, folder: string): Setting
     faults: env.VITRINA_FAULT,
     logLevel: env.LOG_LEVEL,
     runLogLevel: env.RUN_LOG_LEVEL,
+    tracing: tracingSettings(env),
     databaseUrls: (adminUrl = env.DATABASE_URL) => roleUrls(env, adminUrl),
   };
 }
