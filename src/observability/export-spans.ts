@@ -27,7 +27,6 @@ export function exportSpans({ url, headers, serviceName, version }: TracingOptio
       const late = delay(CLOSE_TIMEOUT_MS, undefined, { signal: timeout.signal });
       await Promise.race([provider.shutdown(), late]).catch(() => undefined);
       timeout.abort();
-      await late.catch(() => undefined);
     },
   };
 }
