@@ -124,6 +124,13 @@ table etl.etl_rejects
   error text not null
   created_at timestamp with time zone not null default clock_timestamp()
   retry_requested_at timestamp with time zone
+table etl.etl_run_logs
+  id bigint not null identity
+  run_id uuid not null
+  at timestamp with time zone not null
+  level text not null
+  message text not null
+  fields json not null
 table etl.etl_runners
   id uuid not null
   hostname text not null
@@ -249,6 +256,11 @@ constraint etl.etl_reconciles running_means_leased: CHECK ((((status = 'RUNNING'
 constraint etl.etl_rejects etl_rejects_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
 constraint etl.etl_rejects etl_rejects_pkey: PRIMARY KEY (id)
 constraint etl.etl_rejects etl_rejects_run_id_fkey: FOREIGN KEY (run_id) REFERENCES etl.etl_runs(id) ON DELETE CASCADE
+constraint etl.etl_run_logs etl_run_logs_fields_check: CHECK (((json_typeof(fields) = 'object'::text) AND (octet_length((fields)::text) <= 8192)))
+constraint etl.etl_run_logs etl_run_logs_level_check: CHECK ((level = ANY (ARRAY['debug'::text, 'info'::text, 'warn'::text, 'error'::text])))
+constraint etl.etl_run_logs etl_run_logs_message_check: CHECK ((length(message) <= 500))
+constraint etl.etl_run_logs etl_run_logs_pkey: PRIMARY KEY (run_id, id)
+constraint etl.etl_run_logs etl_run_logs_run_id_fkey: FOREIGN KEY (run_id) REFERENCES etl.etl_runs(id) ON DELETE CASCADE
 constraint etl.etl_runners etl_runners_pkey: PRIMARY KEY (id)
 constraint etl.etl_runners etl_runners_report_every_ms_check: CHECK ((report_every_ms > 0))
 constraint etl.etl_runs etl_runs_attempt_check: CHECK ((attempt >= 1))
@@ -307,6 +319,7 @@ CREATE UNIQUE INDEX etl_pipelines_pkey ON etl.etl_pipelines USING btree (id)
 CREATE UNIQUE INDEX etl_reconciles_one_at_a_time ON etl.etl_reconciles USING btree (pipeline_id) WHERE (status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text]))
 CREATE UNIQUE INDEX etl_reconciles_pkey ON etl.etl_reconciles USING btree (id)
 CREATE UNIQUE INDEX etl_rejects_pkey ON etl.etl_rejects USING btree (id)
+CREATE UNIQUE INDEX etl_run_logs_pkey ON etl.etl_run_logs USING btree (run_id, id)
 CREATE UNIQUE INDEX etl_runners_pkey ON etl.etl_runners USING btree (id)
 CREATE UNIQUE INDEX etl_runs_one_at_a_time ON etl.etl_runs USING btree (pipeline_id) WHERE (status = 'RUNNING'::text)
 CREATE UNIQUE INDEX etl_runs_pkey ON etl.etl_runs USING btree (id)
@@ -422,6 +435,7 @@ grant INSERT on etl.etl_pipelines to vitrina_meta
 grant INSERT on etl.etl_reconciles to vitrina_meta
 grant INSERT on etl.etl_rejects to vitrina_meta
 grant INSERT on etl.etl_rejects to vitrina_writer
+grant INSERT on etl.etl_run_logs to vitrina_meta
 grant INSERT on etl.etl_runners to vitrina_meta
 grant INSERT on etl.etl_runs to vitrina_meta
 grant INSERT on etl.etl_state to vitrina_meta
@@ -434,6 +448,7 @@ grant SELECT on etl.etl_pipeline_versions to vitrina_meta
 grant SELECT on etl.etl_pipelines to vitrina_meta
 grant SELECT on etl.etl_reconciles to vitrina_meta
 grant SELECT on etl.etl_rejects to vitrina_meta
+grant SELECT on etl.etl_run_logs to vitrina_meta
 grant SELECT on etl.etl_runners to vitrina_meta
 grant SELECT on etl.etl_runs to vitrina_meta
 grant SELECT on etl.etl_runs to vitrina_writer

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { isHttpUrl } from "../settings/cli-settings.ts";
 import { addEventsCommand } from "./commands/events.ts";
+import { addLogsCommand } from "./commands/logs.ts";
 import { addPauseCommand } from "./commands/pause.ts";
 import { addPipelineCommands } from "./commands/pipelines.ts";
 import { addPreviewCommand } from "./commands/preview.ts";
@@ -47,6 +48,7 @@ export function addApiCommands(program: Command): void {
   addRunCommand(program);
   addPauseCommand(program);
   addRunsCommand(program);
+  addLogsCommand(program);
   addValidateCommand(program);
   addPreviewCommand(program);
   addReconcileCommand(program);

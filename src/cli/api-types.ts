@@ -490,6 +490,41 @@ export interface Operations {
     };
     answer: Run;
   };
+  /** Read the log of a run, oldest line first */
+  getRunLog: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+      /** The id of the run. */
+      readonly run_id: string;
+    };
+    query?: {
+      /** At most this many. */
+      readonly limit?: number;
+      /** The `next` of the page before, or the id of a line. */
+      readonly after?: string;
+      /** Only lines of this level and graver ones. */
+      readonly level?: "debug" | "info" | "warn" | "error";
+      /** Wait at most so long, up to 60s, until there is a line or the log is over. */
+      readonly wait?: string;
+    };
+    answer: {
+      readonly items: readonly {
+        /** Grows from line to line. */
+        readonly id: number;
+        readonly at: string;
+        readonly level: "debug" | "info" | "warn" | "error";
+        readonly message: string;
+        /** What the message is about: rows, timings, codes. */
+        readonly fields: Readonly<Record<string, unknown>>;
+      }[];
+      /** Null on the last page. */
+      readonly next: string | null;
+      readonly run_status: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED";
+      /** True when the run has ended and no more lines will come. */
+      readonly over: boolean;
+    };
+  };
   /** Read a version */
   getVersion: {
     params: {
@@ -1455,6 +1490,7 @@ export const ROUTES = {
   getReadiness: { method: "GET", path: "/api/v1/health/ready" },
   getReconcile: { method: "GET", path: "/api/v1/pipelines/{id}/reconciles/{reconcile_id}" },
   getRun: { method: "GET", path: "/api/v1/pipelines/{id}/runs/{run_id}" },
+  getRunLog: { method: "GET", path: "/api/v1/pipelines/{id}/runs/{run_id}/logs" },
   getVersion: { method: "GET", path: "/api/v1/pipelines/{id}/versions/{version}" },
   keepPipelineState: { method: "POST", path: "/api/v1/pipelines/{id}/state/keep" },
   listAllRuns: { method: "GET", path: "/api/v1/runs" },

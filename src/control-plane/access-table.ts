@@ -40,6 +40,7 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   listAllRuns: "viewer",
   listRuns: "viewer",
   getRun: "viewer",
+  getRunLog: "viewer",
 
   // Events
   watchEvents: "viewer",

@@ -36,6 +36,7 @@ import { reconcileRoutes } from "./reconcile/routes.ts";
 import { rejectRoutes } from "./rejects/routes.ts";
 import { makeRequestsRepeatable } from "./repeatable-requests.ts";
 import { runnerRoutes } from "./runners/routes.ts";
+import { runLogRoutes } from "./runs/log-routes.ts";
 import { runRoutes } from "./runs/routes.ts";
 import { taskRoutes } from "./tasks/routes.ts";
 import { validateRoutes } from "./validate/routes.ts";
@@ -164,6 +165,7 @@ async function registerRoutes(
         versionRoutes(scope, parts);
         taskRoutes(scope, parts);
         runRoutes(scope, parts, listener);
+        runLogRoutes(scope, parts, listener);
         runnerRoutes(scope, parts);
         eventRoutes(scope, parts, feed);
         reconcileRoutes(scope, parts);

@@ -1,23 +1,21 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type RetryClass, VitrinaError } from "../domain/error-catalogue.ts";
 import type { LeaseTiming } from "../domain/lease.ts";
-import type { PipelineStatus } from "../domain/pipeline-status.ts";
 import { decideRetry, type RetryPolicy } from "../domain/retry-policy.ts";
 import type { Claim, MetaStore, RunFailure, RunOutcome } from "../meta-store/meta-store.ts";
-import { type Log, redact } from "../observability/log.ts";
-import type { RunResult } from "../observability/runner-metrics.ts";
+import { redact } from "../observability/log.ts";
 import { databaseError } from "../postgres/errors.ts";
 import { type ExecutionEnd, type ExecutorParts, executePipeline, type RunControl } from "./executor.ts";
 import type { Heartbeat, Heartbeats } from "./heartbeat.ts";
+import { type ReportParts, RunReport } from "./run-report.ts";
 
-export interface DispatcherParts extends Omit<ExecutorParts, "store"> {
+export interface DispatcherParts extends Omit<ExecutorParts, "store">, ReportParts {
   readonly store: MetaStore;
   readonly timing: LeaseTiming;
   readonly retry: RetryPolicy;
   readonly heartbeats: Pick<Heartbeats, "hold">;
   /** Aborts when the runner stops: the batch under way ends, and the pipeline goes back. */
   readonly stopSignal: AbortSignal;
-  readonly log: Log;
 }
 
 const OUTCOME_OF_END: Record<ExecutionEnd, RunOutcome> = {
@@ -26,51 +24,38 @@ const OUTCOME_OF_END: Record<ExecutionEnd, RunOutcome> = {
   handed_back: { kind: "handed_back" },
 };
 
-/** A run may find everything read and still be paused, so only the status afterwards tells how it ended. */
-function resultOf(status: PipelineStatus): RunResult {
-  if (status === "IDLE") return "success";
-  if (status === "FAILED") return "failed";
-  return status === "RUN_REQUESTED" ? "handed_back" : "paused";
-}
-
 /**
  * Carries one claim from its first batch to its entry in the run history, over as many attempts as it takes. Never
  * throws: one failed pipeline stops no other.
  */
 export async function dispatch(parts: DispatcherParts, claim: Claim, heldSince: number): Promise<void> {
-  const log = withRun(parts.log, claim);
-  const { observer } = parts;
-  const heartbeat = parts.heartbeats.hold(claim, heldSince, log);
-  observer.pipelineTaken();
+  const report = new RunReport(parts, claim);
+  const heartbeat = parts.heartbeats.hold(claim, heldSince, report.log);
+  parts.observer.pipelineTaken();
   try {
-    await runAttempts(parts, claim, heartbeat);
+    await runAttempts(parts, claim, heartbeat, report);
   } catch (error) {
-    if (databaseError(error, "run").retry === "fenced") {
-      observer.leaseLost();
-      log.debug({ err: error }, "run dropped");
-    } else {
-      // Neither the outcome nor the error could be kept: the lease runs out, and recovery takes the pipeline back.
-      observer.runAbandoned();
-      log.error({ err: error }, "run left to recovery");
-    }
+    if (databaseError(error, "run").retry === "fenced") report.dropped(error);
+    else report.leftToRecovery(error);
   } finally {
     heartbeat.stop();
-    observer.pipelineReleased();
+    parts.observer.pipelineReleased();
+    report.log.end();
   }
 }
 
-async function runAttempts(parts: DispatcherParts, first: Claim, heartbeat: Heartbeat): Promise<void> {
-  const { store, retry, stopSignal, observer } = parts;
+async function runAttempts(
+  parts: DispatcherParts,
+  first: Claim,
+  heartbeat: Heartbeat,
+  report: RunReport,
+): Promise<void> {
+  const { store, retry, stopSignal } = parts;
   const control = controlOf(first, heartbeat, stopSignal);
   for (let claim = first; ; ) {
-    const log = withRun(parts.log, claim);
-    const startedAt = performance.now();
-    const result = await attempt(parts, claim, control, log);
+    const result = await attempt(parts, claim, control, report);
     const finish = async (outcome: RunOutcome): Promise<void> => {
-      const status = await store.finishRun(claim, outcome);
-      const durationMs = performance.now() - startedAt;
-      observer.runEnded(resultOf(status), durationMs, outcome.kind === "failed" ? outcome.code : undefined);
-      log.info({ outcome: outcome.kind, status, duration_ms: Math.round(durationMs) }, "run ended");
+      report.ended(outcome, await store.finishRun(claim, outcome));
     };
     if (!(result instanceof VitrinaError)) return finish(result);
 
@@ -78,15 +63,14 @@ async function runAttempts(parts: DispatcherParts, first: Claim, heartbeat: Hear
     const failure = { code: result.code, error: redact(`${result.message} ${result.hint}`) };
     switch (decision.action) {
       case "fail":
-        log.error({ err: result, code: result.code }, "run failed");
+        report.log.error({ ...failure, ...(result.code === "INTERNAL" && { err: result }) }, "run failed");
         return finish({ kind: "failed", ...failure });
       case "leave":
         throw result;
       case "drop":
         throw leaseLost(claim, result);
       case "retry":
-        claim = await nextAttempt(store, claim, failure, decision.delayMs, log);
-        observer.runEnded("failed", performance.now() - startedAt, failure.code);
+        claim = await nextAttempt(store, claim, failure, decision.delayMs, report);
         await waitUnless(AbortSignal.any([stopSignal, heartbeat.interruptSignal]), decision.delayMs);
     }
   }
@@ -109,13 +93,17 @@ async function attempt(
   parts: DispatcherParts,
   claim: Claim,
   control: RunControl,
-  log: Log,
+  report: RunReport,
 ): Promise<RunOutcome | VitrinaError> {
   try {
     const request = control.stopRequest();
     if (request !== undefined) return { kind: request === "pause" ? "paused" : "handed_back" };
-    log.info({ trigger: claim.trigger, attempt: claim.attempt, epoch: claim.epoch }, "run started");
-    return OUTCOME_OF_END[await executePipeline(parts, claim, control, log)];
+    const { trigger, attempt, epoch, runnerId: runner_id, pipeline } = claim;
+    report.log.info(
+      { status: "RUNNING", trigger, attempt, epoch, runner_id, config_version: pipeline.config_version },
+      "run started",
+    );
+    return OUTCOME_OF_END[await executePipeline(parts, claim, control, report)];
   } catch (error) {
     return databaseError(error, `run ${claim.pipeline.name}`);
   }
@@ -140,13 +128,10 @@ async function nextAttempt(
   claim: Claim,
   failure: RunFailure,
   delayMs: number,
-  log: Log,
+  report: RunReport,
 ): Promise<Claim> {
   const next = await store.startNextAttempt(claim, failure);
-  log.warn(
-    { ...failure, attempt: claim.attempt, next_run_id: next.runId, wait_ms: delayMs },
-    "attempt failed; trying again",
-  );
+  report.failedAttempt(failure, delayMs, claim, next);
   return next;
 }
 
@@ -156,15 +141,4 @@ async function waitUnless(signal: AbortSignal, ms: number): Promise<void> {
 
 function leaseLost({ pipeline }: Claim, cause?: VitrinaError): VitrinaError {
   return new VitrinaError("LEASE_LOST", `The lease of ${pipeline.name} is lost.`, { cause });
-}
-
-/** Every line of a run carries the ids that a person searches for. */
-function withRun(log: Log, { pipeline, runId }: Claim): Log {
-  const ids = { pipeline: pipeline.name, pipeline_id: pipeline.id, run_id: runId };
-  return {
-    debug: (fields, message) => log.debug({ ...ids, ...fields }, message),
-    info: (fields, message) => log.info({ ...ids, ...fields }, message),
-    warn: (fields, message) => log.warn({ ...ids, ...fields }, message),
-    error: (fields, message) => log.error({ ...ids, ...fields }, message),
-  };
 }

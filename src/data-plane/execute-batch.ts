@@ -4,26 +4,28 @@ import type { SourceReader } from "../connectors/source.ts";
 import type { ScanPosition } from "../domain/checkpoint.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Row } from "../domain/row.ts";
+import type { BatchCounters } from "../domain/run.ts";
 import type { BatchEffort, LeaseView, RefusedRow } from "../meta-store/meta-store.ts";
 import { faultPoint } from "../observability/fault-points.ts";
 import type { Log } from "../observability/log.ts";
 import type { ExecutionEnd, RunControl } from "./executor.ts";
 import type { Load } from "./load.ts";
+import type { RunReport } from "./run-report.ts";
 
 /** The one batch loop. Returns why it stopped early, or nothing when everything was read. */
 export async function moveBatches(
   load: Load,
   control: RunControl,
-  log: Log,
+  report: RunReport,
 ): Promise<Exclude<ExecutionEnd, "finished"> | undefined> {
-  const mover = openMover(load, control.lostSignal, log);
+  const mover = openMover(load, control.lostSignal, report.log);
   let pauseRequested = false;
   let batchSize = load.pipeline.batch_size;
   try {
     for (;;) {
       const request = pauseRequested ? "pause" : control.stopRequest();
       if (request !== undefined) return request === "pause" ? "paused" : "handed_back";
-      const batch = await mover.move(batchSize);
+      const batch = await report.batch(() => mover.move(batchSize));
       if (batch === undefined) return undefined;
       await faultPoint("batch_committed");
       const { lease } = batch;
@@ -31,7 +33,6 @@ export async function moveBatches(
       batchSize = lease.batchSize;
       load.limits.maxRejects = lease.maxRejects;
       load.limits.deletions.maxDeletePercent = lease.maxDeletePercent;
-      log.info({ batch: load.progress.batchNo, rows: batch.rows, ...batch.effort }, "batch committed");
     }
   } finally {
     await mover.close();
@@ -40,7 +41,8 @@ export async function moveBatches(
 
 interface MovedBatch {
   readonly lease: LeaseView;
-  readonly rows: number;
+  readonly batchNo: number;
+  readonly counters: BatchCounters;
   readonly effort: BatchEffort;
 }
 
@@ -90,8 +92,7 @@ function pullOnServer(load: Load): Mover["move"] {
       limit,
       async (transaction, rows, result) => {
         const facts = { read: rows.count, transformed: rows.count, position: rows.position, effort: effort() };
-        await record(load, transaction, result, facts);
-        return rows.position;
+        return { position: rows.position, counters: await record(load, transaction, result, facts) };
       },
     );
     if (pulled === undefined) {
@@ -100,8 +101,9 @@ function pullOnServer(load: Load): Mover["move"] {
     }
     exhausted = pulled.count < limit;
     await faultPoint("data_committed");
-    advance(load, pulled.result, 0);
-    return { lease: await load.checkpointer.committed(), rows: pulled.count, effort: effort() };
+    const { position, counters } = pulled.result;
+    advance(load, position, 0);
+    return { lease: await load.checkpointer.committed(), batchNo: progress.batchNo, counters, effort: effort() };
   };
 }
 
@@ -164,15 +166,14 @@ async function writeBatch(
     write_ms: performance.now() - transformedAt,
   });
   const place = { batchNo: load.progress.batchNo + 1, after: load.progress.position, upTo: last ? null : position };
-  const rejected = await load.writer.write(output, place, async (transaction, result) => {
+  const counters = await load.writer.write(output, place, (transaction, result) => {
     const facts = { read: batch.count, transformed: output.count, position, effort: effort() };
-    await record(load, transaction, result, facts);
-    return result.rejects.length;
+    return record(load, transaction, result, facts);
   });
   await faultPoint("data_committed");
   const lease = await load.checkpointer.committed();
-  advance(load, position, rejected);
-  return { lease, rows: batch.count, effort: effort() };
+  advance(load, position, counters.rows_rejected);
+  return { lease, batchNo: place.batchNo, counters, effort: effort() };
 }
 
 export async function transformed(
@@ -218,7 +219,7 @@ export async function record(
   transaction: OpenTransaction,
   { rejects, ...counts }: BatchResult,
   { read, transformed, position, effort, settledRejects = [] }: BatchFacts,
-): Promise<void> {
+): Promise<BatchCounters> {
   const { limits, progress } = load;
   if (progress.rejected + rejects.length - settledRejects.length > limits.maxRejects) {
     throw new VitrinaError(
@@ -226,6 +227,13 @@ export async function record(
       `The target refused more than ${limits.maxRejects} rows; the last because: ${rejects.at(-1)?.error}`,
     );
   }
+  const counters = {
+    ...counts,
+    rows_read: read,
+    rows_rejected: rejects.length,
+    rows_dropped: Math.max(0, read - transformed),
+    rows_added: Math.max(0, transformed - read),
+  };
   await load.checkpointer.recordIn(transaction, {
     position,
     fingerprint: progress.fingerprint,
@@ -234,14 +242,9 @@ export async function record(
     effort,
     rejects: rejects.map((reject) => describeReject(load, reject)),
     settledRejects,
-    counters: {
-      ...counts,
-      rows_read: read,
-      rows_rejected: rejects.length,
-      rows_dropped: Math.max(0, read - transformed),
-      rows_added: Math.max(0, transformed - read),
-    },
+    counters,
   });
+  return counters;
 }
 
 function describeReject({ transform, writer }: Load, { row, code, error }: BatchResult["rejects"][number]): RefusedRow {

@@ -3,7 +3,6 @@ import type { ErrorCode } from "../domain/error-catalogue.ts";
 import type { TargetAllowList } from "../domain/target.ts";
 import type { BatchCommit, Claim, MetaStore } from "../meta-store/meta-store.ts";
 import { faultPoint } from "../observability/fault-points.ts";
-import type { Log } from "../observability/log.ts";
 import type { RunObserver } from "../observability/runner-metrics.ts";
 import { databaseError } from "../postgres/errors.ts";
 import type { GuardRules } from "../sql-guard/guard.ts";
@@ -13,13 +12,13 @@ import { type Load, openLoad } from "./load.ts";
 import { restorePrevious } from "./restore.ts";
 import { retryRejects } from "./retry-rejects.ts";
 import { readRowsWithoutCursor } from "./rows-without-cursor.ts";
+import type { RunReport } from "./run-report.ts";
 
 export interface ExecutorParts {
   readonly connectors: Connectors;
   readonly tasks: TaskHost;
   readonly targets: TargetAllowList;
   readonly guard: GuardRules;
-  readonly observer: RunObserver;
   readonly store: Pick<
     MetaStore,
     "getState" | "batchCommit" | "databaseId" | "rejectsToRetry" | "rejectsWithout" | "giveUpRetry"
@@ -40,7 +39,7 @@ export async function executePipeline(
   parts: ExecutorParts,
   claim: Claim,
   control: RunControl,
-  log: Log,
+  report: RunReport,
 ): Promise<ExecutionEnd> {
   await faultPoint("claimed");
   const commit = parts.store.batchCommit(claim);
@@ -48,7 +47,7 @@ export async function executePipeline(
     await restorePrevious(parts, claim, claim.restoreId, commit, control.lostSignal);
     return "finished";
   }
-  const { observer } = parts;
+  const { log, observer } = report;
   const load = await observer.timeStage("open", () => openLoad(parts, claim, commit, control.lostSignal, log));
   try {
     const { dataPath, dataPathReason, estimatedRows, startsAnew } = load;
@@ -60,12 +59,12 @@ export async function executePipeline(
     );
     if (load.startsAnew) await load.writer.begin(load.checkpointer.fenceIn);
     await faultPoint("prepared");
-    await retryRejects(parts.store, load, control, log);
-    await readRowsWithoutCursor(parts.store, load, control, log);
-    const stop = await observer.timeStage("batches", () => moveBatches(load, control, log));
+    await retryRejects(parts.store, load, control, report);
+    await readRowsWithoutCursor(parts.store, load, control, report);
+    const stop = await observer.timeStage("batches", () => moveBatches(load, control, report));
     if (stop !== undefined) return stop;
     await faultPoint("load_read");
-    await observer.timeStage("end", () => endLoad(load, commit));
+    await observer.timeStage("end", () => endLoad(load, commit, observer));
     await faultPoint("before_finish");
     return "finished";
   } finally {
@@ -74,14 +73,19 @@ export async function executePipeline(
 }
 
 /** Everything was read and written: make it visible, or remember where the next load starts. */
-async function endLoad(load: Load, commit: BatchCommit): Promise<void> {
+async function endLoad(load: Load, commit: BatchCommit, observer: RunObserver): Promise<void> {
   const { writer, source, incremental, progress, checkpointer } = load;
   if (incremental === undefined) {
+    let deleted = 0;
     await writer
-      .finish((transaction, result) => checkpointer.endLoadIn(transaction, result))
+      .finish((transaction, result) => {
+        deleted = result.rows_deleted;
+        return checkpointer.endLoadIn(transaction, result);
+      })
       .catch((error: unknown) => giveUpLoad(load, error));
     await faultPoint("load_committed");
     await checkpointer.loadCommitted();
+    observer.rowsDeleted(deleted);
     return;
   }
   const [value = null, id = null] = progress.position ?? [];

@@ -19,7 +19,6 @@ import { openChain } from "../tasks/open-chain.ts";
 import type { Transform } from "../tasks/task.ts";
 import { besideCheckpointer, type Checkpointer, followingCheckpointer, sharedCheckpointer } from "./checkpointer.ts";
 import type { ExecutorParts } from "./executor.ts";
-import { observedCheckpointer } from "./observed-checkpointer.ts";
 import { openSource } from "./open-source.ts";
 
 /** Everything a run needs to move its batches, opened and checked before the first row is read. */
@@ -107,7 +106,7 @@ export async function openLoad(
       startsAnew: pipeline.mode === "incremental" || after === null,
       incremental,
       progress: { position: after, batchNo: state.batchNo, rejected: 0, fingerprint },
-      checkpointer: observedCheckpointer(chooseCheckpointer(writer, together, commit), parts.observer),
+      checkpointer: chooseCheckpointer(writer, together, commit),
       close: () => closeAll(opened),
     };
   } catch (error) {

@@ -1,7 +1,10 @@
-import type { Claim, MetaStore } from "../meta-store/meta-store.ts";
+import type { ErrorCode } from "../domain/error-catalogue.ts";
+import type { Claim, MetaStore, RescuedPipeline } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
+import type { RunLogs } from "../observability/run-logs.ts";
 import type { RunObserver } from "../observability/runner-metrics.ts";
 import { monotonicMs } from "./heartbeat-messages.ts";
+import { RunLog } from "./run-log.ts";
 import { runSchedules } from "./scheduler.ts";
 
 export interface ManagerParts {
@@ -13,6 +16,7 @@ export interface ManagerParts {
   /** Once it aborts, nothing more is claimed. */
   readonly stopSignal: AbortSignal;
   readonly log: Log;
+  readonly runLogs: RunLogs;
   readonly observer: RunObserver;
   /** `heldSince` is the `monotonicMs` from before the claim was sent. */
   dispatch(claim: Claim, heldSince: number): Promise<void>;
@@ -29,14 +33,25 @@ export class PipelineManager {
 
   /** Returns in how many milliseconds the next pipeline is due. */
   async tick(onSlotFree: () => void): Promise<number> {
-    const { store, log, observer } = this.#parts;
-    for (const { id, name, status, runId } of await store.rescueExpired()) {
-      log.warn({ pipeline: name, pipeline_id: id, run_id: runId, status }, "pipeline rescued from a lost runner");
-      if (runId !== null) observer.runRescued();
-    }
+    const { store, log } = this.#parts;
+    for (const rescued of await store.rescueExpired()) this.#tellRescue(rescued);
     const nextDueMs = await runSchedules(store, log);
     await this.#fillSlots(onSlotFree);
     return nextDueMs;
+  }
+
+  /** The lost runner can no longer say why its run failed, so this one does. */
+  #tellRescue({ id, name, status, runId }: RescuedPipeline): void {
+    const { log, runLogs, observer } = this.#parts;
+    const message = "pipeline rescued from a lost runner";
+    if (runId === null) {
+      log.warn({ pipeline: name, pipeline_id: id, status }, message);
+      return;
+    }
+    const runLog = new RunLog(log, runLogs, { pipeline: name, pipeline_id: id, run_id: runId });
+    runLog.error({ status, code: "RUNNER_LOST" satisfies ErrorCode }, message);
+    runLog.end();
+    observer.runRescued();
   }
 
   async #fillSlots(onSlotFree: () => void): Promise<void> {

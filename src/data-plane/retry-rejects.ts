@@ -1,10 +1,10 @@
 import { batchOfRows, type RowBatch } from "../connectors/row-batch.ts";
 import type { Row } from "../domain/row.ts";
 import type { MetaStore, RejectToRetry } from "../meta-store/meta-store.ts";
-import type { Log } from "../observability/log.ts";
 import { transformed } from "./execute-batch.ts";
 import type { RunControl } from "./executor.ts";
 import type { Load } from "./load.ts";
+import type { RunReport } from "./run-report.ts";
 import { writeAside } from "./write-aside.ts";
 
 /** How many keys one question to the source names at most. */
@@ -17,12 +17,17 @@ type RejectStore = Pick<MetaStore, "rejectsToRetry" | "giveUpRetry">;
  * load would meet them again. Never the values that were kept, which may be old by now. They go the way of every
  * batch, through tasks, writer and fence; the marks go in the same transaction, and the position stays where it is.
  */
-export async function retryRejects(store: RejectStore, load: Load, control: RunControl, log: Log): Promise<void> {
+export async function retryRejects(
+  store: RejectStore,
+  load: Load,
+  control: RunControl,
+  report: RunReport,
+): Promise<void> {
   if (load.incremental === undefined) return; // a full load meets every row
   while (control.stopRequest() === undefined) {
     const marked = await store.rejectsToRetry(load.pipeline.id, KEYS_AT_ONCE);
     if (marked.length === 0) return;
-    await retryChunk(store, load, control, marked, log);
+    await retryChunk(store, load, control, marked, report);
   }
 }
 
@@ -31,7 +36,7 @@ async function retryChunk(
   load: Load,
   { lostSignal }: RunControl,
   marked: readonly RejectToRetry[],
-  log: Log,
+  report: RunReport,
 ): Promise<void> {
   const { writer, columns, hasTasks } = load;
   const isReadable = writer.key.every((name) => columns.some((column) => column.name === name));
@@ -52,10 +57,13 @@ async function retryChunk(
   if (unfound.length > 0) await giveUp(store, load, unfound, isReadable);
   if (settled.length > 0) {
     const settledRejects = settled.map(({ id }) => id);
-    await writeAside(load, { read: batch.count, output, readMs, settledRejects });
+    await writeAside(load, { read: batch.count, output, readMs, settledRejects }, report);
   }
   const gone = settled.filter((reject) => !isFound(reject)).length;
-  log.info({ rejects: marked.length, rows: batch.count, gone, not_found: unfound.length }, "rejects tried again");
+  report.log.info(
+    { rejects: marked.length, rows: batch.count, gone, not_found: unfound.length },
+    "rejects tried again",
+  );
 }
 
 /** A key is unique in the target; should the source have it several times, all its rows count. */

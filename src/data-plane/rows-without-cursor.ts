@@ -1,8 +1,8 @@
 import type { MetaStore } from "../meta-store/meta-store.ts";
-import type { Log } from "../observability/log.ts";
 import { transformed } from "./execute-batch.ts";
 import type { RunControl } from "./executor.ts";
 import type { Load } from "./load.ts";
+import type { RunReport } from "./run-report.ts";
 import { writeAside } from "./write-aside.ts";
 
 /**
@@ -13,7 +13,7 @@ export async function readRowsWithoutCursor(
   store: Pick<MetaStore, "rejectsWithout">,
   load: Load,
   control: RunControl,
-  log: Log,
+  report: RunReport,
 ): Promise<void> {
   const { pipeline, source, read } = load;
   const { incremental_key: key, batch_size } = pipeline;
@@ -29,7 +29,7 @@ export async function readRowsWithoutCursor(
       const readMs = performance.now() - startedAt;
       if (batch.count > 0 || settledRejects.length > 0) {
         const output = await transformed(load, batch, control.lostSignal);
-        await writeAside(load, { read: batch.count, output, readMs, settledRejects });
+        await writeAside(load, { read: batch.count, output, readMs, settledRejects }, report);
       }
       settledRejects = [];
       rows += batch.count;
@@ -38,5 +38,5 @@ export async function readRowsWithoutCursor(
   } finally {
     await reader.close();
   }
-  log.info({ rows }, "rows without an incremental key read");
+  report.log.info({ rows }, "rows without an incremental key read");
 }

@@ -13,7 +13,7 @@ import { PipelineManager } from "./manager.ts";
 import { ReconcileSlot } from "./reconcile-slot.ts";
 
 export interface RunnerOptions
-  extends Pick<DispatcherParts, "connectors" | "targets" | "guard" | "tasks" | "observer"> {
+  extends Pick<DispatcherParts, "connectors" | "targets" | "guard" | "tasks" | "runLogs" | "tracer" | "observer"> {
   readonly store: MetaStore;
   readonly log: Log;
   readonly version: string;
@@ -47,7 +47,7 @@ export class Runner {
 
   constructor(options: RunnerOptions) {
     this.#options = options;
-    const { store, leaseMs, concurrency, log, observer, retry = DEFAULT_RETRY_POLICY } = options;
+    const { store, leaseMs, concurrency, log, runLogs, observer, retry = DEFAULT_RETRY_POLICY } = options;
     const { signal: stopSignal } = this.#stop;
     const timing = leaseTiming(leaseMs);
     this.#heartbeats = new Heartbeats({ renewal: store.leaseRenewal(), runnerId: this.id, timing, log });
@@ -59,6 +59,7 @@ export class Runner {
       concurrency,
       stopSignal,
       log,
+      runLogs,
       observer,
       dispatch: (claim, heldSince) => dispatch(parts, claim, heldSince),
     });

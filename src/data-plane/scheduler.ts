@@ -34,7 +34,10 @@ async function advance(store: ScheduleStore, pipeline: ScheduledPipeline, now: D
     return Number.POSITIVE_INFINITY;
   }
   if (outcome === "fired")
-    log.info({ ...ids, due: pipeline.nextRunAt, next: plan.nextRunAt }, "scheduled run requested");
+    log.info(
+      { ...ids, status: "RUN_REQUESTED", due: pipeline.nextRunAt, next: plan.nextRunAt },
+      "scheduled run requested",
+    );
   return msUntil(plan.nextRunAt, now);
 }
 

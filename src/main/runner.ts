@@ -5,7 +5,9 @@ import { leaseTiming } from "../domain/lease.ts";
 import { enableFaults } from "../observability/fault-points.ts";
 import type { Log } from "../observability/log.ts";
 import { createRegistry } from "../observability/registry.ts";
+import { RunLogs } from "../observability/run-logs.ts";
 import { createRunnerMetrics } from "../observability/runner-metrics.ts";
+import { openTracing } from "../observability/tracing.ts";
 import type { DatabaseUrls, Settings } from "../settings/settings.ts";
 import { openTaskHost } from "../tasks/open-task-host.ts";
 import type { TaskHost } from "../tasks/task.ts";
@@ -27,13 +29,18 @@ export async function startRunner(
 ): Promise<RunningRunner> {
   if (settings.faults !== undefined) enableFaults(settings.faults);
   const { concurrency, pollMs, leaseMs, readTimeoutMs, stopTimeoutMs, retry } = settings.runner;
-  const store = openStore(urls, "runner", concurrency + 3);
+  // One connection for each pipeline, three for the runner itself, and one for the logs of the runs.
+  const store = openStore(urls, "runner", concurrency + 4);
+  const tracing = await openTracing(settings.tracing && { ...settings.tracing, version: VERSION }, log);
+  const runLogs = new RunLogs({ level: settings.runLogLevel, log, write: store.appendRunLog });
   const timing = leaseTiming(leaseMs);
   const sourceUrls = new Map([["main", urls.reader], ...settings.sourceUrls]);
   const tasks = openTasks(settings, log);
   const runner = new Runner({
     store,
     log,
+    runLogs,
+    tracer: tracing.tracer,
     version: VERSION,
     concurrency,
     pollMs,
@@ -62,6 +69,7 @@ export async function startRunner(
   const stop = async (): Promise<void> => {
     await runner.stop();
     await tasks.close();
+    await Promise.all([runLogs.close(), tracing.close()]);
     await store.close();
   };
   try {
@@ -70,6 +78,7 @@ export async function startRunner(
     return { stop, silentMs: () => runner.silentMs, checkReady: () => store.checkReady() };
   } catch (error) {
     await tasks.close();
+    await tracing.close();
     await store.close();
     throw error;
   }

@@ -10,6 +10,7 @@ import type { PipelineVersion } from "../domain/pipeline-version.ts";
 import type { Reconcile, ReconcileReport } from "../domain/reconcile.ts";
 import type { Reject } from "../domain/reject.ts";
 import type { BatchCounters, Run, RunStatus, RunTrigger } from "../domain/run.ts";
+import type { NewRunLogLine, RunLogLevel, RunLogLine } from "../domain/run-log.ts";
 import type { RegisteredTask, RunnerView } from "../domain/runner.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
 import type { Candidate, NextStart, Watermark } from "../domain/watermark.ts";
@@ -63,6 +64,12 @@ export interface MetaStore {
   /** Newest first; `null`: of all pipelines. */
   listRuns(id: PipelineId | null, page: PageRequest, filter?: RunFilter): Promise<Page<Run>>;
   getRun(id: PipelineId, runId: string): Promise<Run>;
+
+  // Logs of runs
+  /** Lines of runs that are gone are left out. */
+  appendRunLog(lines: readonly NewRunLogLine[]): Promise<void>;
+  /** Oldest first. `after` may be the id of any line. */
+  readRunLog(id: PipelineId, runId: string, page: RunLogRequest): Promise<RunLogPage>;
 
   // Keys of the API
   createKey(key: NewApiKey, author: string): Promise<CreatedKey>;
@@ -182,9 +189,20 @@ export interface RejectsPage extends PageRequest {
   readonly runId?: string | undefined;
 }
 
+export interface RunLogRequest extends PageRequest {
+  /** Only lines of this level, and graver ones. */
+  readonly level?: RunLogLevel | undefined;
+}
+
 export interface Page<T> {
   readonly items: T[];
   readonly next: string | null;
+}
+
+export interface RunLogPage extends Page<RunLogLine> {
+  readonly run_status: RunStatus;
+  /** No more lines will come. */
+  readonly over: boolean;
 }
 
 export interface Survey {

@@ -13,8 +13,9 @@ export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 
 /** What a secret looks like, wherever it stands, and what is left of it. Quotes stay, so that JSON stays JSON. */
 const SECRETS: readonly (readonly [RegExp, string])[] = [
-  // A user and password in any URL, also a password with characters that should have been encoded.
-  [/([a-z][a-z0-9+.-]*:\/\/)[^\s"'<>\\]*@/gi, "$1***@"],
+  // A user and password in any URL, also a password with characters that should have been encoded. The scheme is
+  // bounded: without that, a word of 100,000 letters would take minutes.
+  [/([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s"'<>\\]*@/gi, "$1***@"],
   [/\bvitrina_([0-9a-f]{12})_[\w-]{43}/g, "vitrina_$1_***"],
   // Tokens: three parts in base64, of which the first is a JSON object.
   [/\beyJ[\w-]+\.[\w-]+\.[\w-]*/g, "***"],
@@ -40,7 +41,7 @@ export function createLog(options: { level: LogLevel; file?: string }): Log {
       level: options.level,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      serializers: { err: describeError },
+      serializers: { err: (error: unknown) => (error instanceof Error ? describeError(error) : error) },
       hooks: {
         streamWrite: redact,
       },
@@ -50,8 +51,7 @@ export function createLog(options: { level: LogLevel; file?: string }): Log {
   return logger;
 }
 
-function describeError(error: unknown): unknown {
-  if (!(error instanceof Error)) return error;
+export function describeError(error: Error): Record<"name" | "code" | "message" | "stack", unknown> {
   const { code } = error as { code?: unknown };
   return { name: error.name, code, message: error.message, stack: error.stack };
 }

@@ -32,6 +32,10 @@ export const commaList = z
   .transform((text) => text.split(",").map((item) => item.trim()))
   .refine((items) => items.every((item) => item !== ""), "has an empty item; separate items by one comma");
 
+export function isHttpUrl(text: string): boolean {
+  return URL.canParse(text) && ["http:", "https:"].includes(new URL(text).protocol);
+}
+
 export function invalidSettings(mistakes: readonly string[]): VitrinaError {
   const list = mistakes.map((mistake) => `  - ${mistake}`).join("\n");
   return new VitrinaError("SETTINGS_INVALID", `These settings are not valid:\n${list}`);

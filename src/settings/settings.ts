@@ -2,7 +2,8 @@ import { createHmac } from "node:crypto";
 import { resolve } from "node:path";
 import { z } from "zod";
 import { type ApiSettings, apiFields, apiMistakes, apiSettings } from "./api-settings.ts";
-import { commaList, type Environment, invalidSettings, readEnvironment } from "./environment.ts";
+import { commaList, type Environment, invalidSettings, isHttpUrl, readEnvironment } from "./environment.ts";
+import { type TracingSettings, tracingFields, tracingSettings } from "./tracing-settings.ts";
 
 /** The only reader of the environment. Everything is checked at once, and every mistake is named in one message. */
 
@@ -28,9 +29,8 @@ const searchUrls = commaList.refine(
   "is not a list of http or https URLs, separated by commas",
 );
 
-function isHttpUrl(text: string): boolean {
-  return URL.canParse(text) && ["http:", "https:"].includes(new URL(text).protocol);
-}
+const logLevel = z.enum(["debug", "info", "warn", "error", "silent"], "is not debug, info, warn, error or silent");
+type LogLevel = z.infer<typeof logLevel>;
 
 const schema = z.object({
   DATABASE_URL: databaseUrl.optional(),
@@ -70,9 +70,9 @@ const schema = z.object({
   METRICS_HOST: z.string().default("127.0.0.1"),
   METRICS_PORT: wholeNumber(0, 65_535).optional(),
   VITRINA_FAULT: z.string().optional(),
-  LOG_LEVEL: z
-    .enum(["debug", "info", "warn", "error", "silent"], "is not debug, info, warn, error or silent")
-    .default("info"),
+  LOG_LEVEL: logLevel.default("info"),
+  RUN_LOG_LEVEL: logLevel.default("info"),
+  ...tracingFields,
 });
 
 /** Python and the libraries of its tasks may take a while to import. */
@@ -127,7 +127,11 @@ export interface Settings {
   readonly metrics: { readonly host: string; readonly port: number | undefined };
   /** For tests: makes faults happen at named points of the runner. */
   readonly faults: string | undefined;
-  readonly logLevel: "debug" | "info" | "warn" | "error" | "silent";
+  readonly logLevel: LogLevel;
+  /** Of the lines that are kept with each run. */
+  readonly runLogLevel: LogLevel;
+  /** `undefined`: no spans. */
+  readonly tracing: TracingSettings | undefined;
   /** The URL of each role; `adminUrl` is DATABASE_URL or the embedded server's. */
   databaseUrls(adminUrl?: string): DatabaseUrls;
 }
@@ -183,6 +187,8 @@ export function parseSettings(environment: Environment, folder: string): Setting
     metrics: { host: env.METRICS_HOST, port: env.METRICS_PORT },
     faults: env.VITRINA_FAULT,
     logLevel: env.LOG_LEVEL,
+    runLogLevel: env.RUN_LOG_LEVEL,
+    tracing: tracingSettings(env),
     databaseUrls: (adminUrl = env.DATABASE_URL) => roleUrls(env, adminUrl),
   };
 }

@@ -51,6 +51,7 @@ describe("/openapi.json", () => {
       "get /pipelines/{id}/rejects",
       "get /pipelines/{id}/runs",
       "get /pipelines/{id}/runs/{run_id}",
+      "get /pipelines/{id}/runs/{run_id}/logs",
       "get /pipelines/{id}/state",
       "get /pipelines/{id}/status",
       "get /pipelines/{id}/tasks",

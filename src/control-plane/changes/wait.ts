@@ -17,6 +17,8 @@ export interface Wait<T> {
   readonly listener: ChangeListener;
   readonly pipelineId: PipelineId;
   readonly waitMs: number;
+  /** For what changes without a notification. */
+  readonly lookEveryMs?: number;
   /** Whoever asked may hang up. */
   readonly reply: FastifyReply;
   look(): Promise<T>;
@@ -24,7 +26,8 @@ export interface Wait<T> {
 }
 
 /** Looks until it is over or the time is, and returns what it saw last. */
-export async function waitUntil<T>({ listener, pipelineId, waitMs, reply, look, isOver }: Wait<T>): Promise<T> {
+export async function waitUntil<T>(wait: Wait<T>): Promise<T> {
+  const { listener, pipelineId, waitMs, lookEveryMs = LOOK_AGAIN_MS, reply, look, isOver } = wait;
   const deadline = performance.now() + waitMs;
   const first = await look();
   if (waitMs === 0 || isOver(first)) return first;
@@ -39,7 +42,7 @@ export async function waitUntil<T>({ listener, pipelineId, waitMs, reply, look, 
       const seen = await look();
       const leftMs = deadline - performance.now();
       if (isOver(seen) || leftMs <= 0 || listener.closed || reply.raw.closed) return seen;
-      await listening.next(Math.min(leftMs, LOOK_AGAIN_MS));
+      await listening.next(Math.min(leftMs, lookEveryMs));
     }
   } finally {
     hungUp.abort();

@@ -10,6 +10,7 @@ import type { Api, ApiParts } from "../server.ts";
 import { changeConfiguration } from "./change-configuration.ts";
 import { checkConfiguration } from "./check-configuration.ts";
 import { expectedVersion, readerHas, sendPipeline } from "./etag.ts";
+import { logStatusChange } from "./log-status-change.ts";
 import { operations } from "./operations.ts";
 
 export function pipelineRoutes(api: Api, parts: ApiParts, listener: ChangeListener): void {
@@ -55,19 +56,23 @@ function configurationRoutes(api: Api, parts: ApiParts): void {
   });
 }
 
-function requestRoutes(api: Api, { store }: ApiParts): void {
-  api.post("/pipelines/:id/run", { schema: operations.runPipeline }, async ({ params }, reply) => {
-    const { id } = await store.getPipeline(params.id);
-    return sendPipeline(reply, await store.requestRun(id, "api"));
+function requestRoutes(api: Api, { store, log }: ApiParts): void {
+  api.post("/pipelines/:id/run", { schema: operations.runPipeline }, async (request, reply) => {
+    const before = await store.getPipeline(request.params.id);
+    const pipeline = await store.requestRun(before.id, "api");
+    logStatusChange(log, request, before, pipeline, "run requested");
+    return sendPipeline(reply, pipeline);
   });
 
-  api.post("/pipelines/:id/pause", { schema: operations.pausePipeline }, async ({ params }, reply) => {
-    const { id } = await store.getPipeline(params.id);
-    return sendPipeline(reply, await store.requestPause(id));
+  api.post("/pipelines/:id/pause", { schema: operations.pausePipeline }, async (request, reply) => {
+    const before = await store.getPipeline(request.params.id);
+    const pipeline = await store.requestPause(before.id);
+    logStatusChange(log, request, before, pipeline, "pause requested");
+    return sendPipeline(reply, pipeline);
   });
 }
 
-function restoreRoutes(api: Api, { store, targets }: ApiParts): void {
+function restoreRoutes(api: Api, { store, targets, log }: ApiParts): void {
   api.post("/pipelines/:id/restore-previous", { schema: operations.restorePreviousTarget }, async (request, reply) => {
     const pipeline = await store.getPipeline(request.params.id);
     const { target } = parseTaskPlan(pipeline, targets);
@@ -76,7 +81,9 @@ function restoreRoutes(api: Api, { store, targets }: ApiParts): void {
         hint: "Correct the source and run the pipeline again.",
       });
     }
-    return sendPipeline(reply, await store.requestRestore(pipeline.id));
+    const requested = await store.requestRestore(pipeline.id);
+    logStatusChange(log, request, pipeline, requested, "restore requested");
+    return sendPipeline(reply, requested);
   });
 }
 

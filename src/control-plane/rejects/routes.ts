@@ -4,6 +4,7 @@ import { rejectSchema } from "../../domain/reject.ts";
 import { answer } from "../openapi.ts";
 import { pageOf, pageQuery } from "../paging.ts";
 import { idParams } from "../pipelines/id-params.ts";
+import { logStatusChange } from "../pipelines/log-status-change.ts";
 import { problems } from "../problem.ts";
 import type { Api, ApiParts } from "../server.ts";
 
@@ -53,22 +54,20 @@ const operations = {
   },
 };
 
-export function rejectRoutes(api: Api, { store }: ApiParts): void {
+export function rejectRoutes(api: Api, { store, log }: ApiParts): void {
   api.get("/pipelines/:id/rejects", { schema: operations.listRejects }, async ({ params: { id: name }, query }) => {
     const { id } = await store.getPipeline(name);
     const { run_id: runId, ...page } = query;
     return store.listRejects(id, { ...page, runId });
   });
 
-  api.post(
-    "/pipelines/:id/rejects/retry",
-    { schema: operations.retryRejects },
-    async ({ params: { id: name }, body }) => {
-      const { id } = await store.getPipeline(name);
-      const retried = await store.retryRejects(id, body?.ids);
-      return { retried, pipeline_status: (await store.getPipeline(id)).status };
-    },
-  );
+  api.post("/pipelines/:id/rejects/retry", { schema: operations.retryRejects }, async (request) => {
+    const before = await store.getPipeline(request.params.id);
+    const retried = await store.retryRejects(before.id, request.body?.ids);
+    const pipeline = await store.getPipeline(before.id);
+    logStatusChange(log, request, before, pipeline, "run requested");
+    return { retried, pipeline_status: pipeline.status };
+  });
 
   api.post(
     "/pipelines/:id/rejects/discard",

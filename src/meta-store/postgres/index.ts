@@ -31,6 +31,7 @@ import {
   requestReconcile,
 } from "./reconciles.ts";
 import { discardRejects, giveUpRetry, listRejects, rejectsToRetry, rejectsWithout, retryRejects } from "./rejects.ts";
+import { appendRunLog, readRunLog } from "./run-logs.ts";
 import { listRunners, listTasks, markRunnerSeen, markRunnerStopped, registerRunner } from "./runners.ts";
 import { getRun, listRuns } from "./runs.ts";
 import { advanceSchedule, upcomingSchedules } from "./schedules.ts";
@@ -68,6 +69,8 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     getState: (id) => asking("read the state", getState(pool, id)),
     listRuns: (id, page, filter = {}) => asking("list the runs", listRuns(pool, id, page, filter)),
     getRun: (id, runId) => asking("read the run", getRun(pool, id, runId)),
+    appendRunLog: (lines) => asking("keep the log of a run", appendRunLog(pool, lines)),
+    readRunLog: (id, runId, page) => asking("read the log of a run", readRunLog(pool, id, runId, page)),
     createKey: (key, author) => asking("create the key", createKey(pool, key, author)),
     listKeys: (page) => asking("list the keys", listKeys(pool, page)),
     revokeKey: (id) => asking("revoke the key", revokeKey(pool, id)),

@@ -63,6 +63,10 @@ export async function getRun(pool: Pool, id: PipelineId, runId: string): Promise
   const { rows } = isPipelineId(runId)
     ? await pool.query(`SELECT ${RUN_COLUMNS} FROM etl.etl_runs r WHERE r.pipeline_id = $1 AND r.id = $2`, [id, runId])
     : { rows: [] };
-  if (rows[0] === undefined) throw new VitrinaError("RUN_NOT_FOUND", `This pipeline has no run "${runId}".`);
+  if (rows[0] === undefined) throw runNotFound(runId);
   return rows[0] as Run;
+}
+
+export function runNotFound(runId: string): VitrinaError {
+  return new VitrinaError("RUN_NOT_FOUND", `This pipeline has no run "${runId}".`);
 }

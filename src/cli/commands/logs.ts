@@ -1,0 +1,99 @@
+import { type Command, Option } from "commander";
+import type { Answer } from "../api-client.ts";
+import { type Cli, withCli } from "../cli.ts";
+import { CliFailure, EXIT } from "../failure.ts";
+import { poll } from "../poll.ts";
+import { printable } from "../text-width.ts";
+import { localTime } from "../words.ts";
+
+type Page = Answer<"getRunLog">;
+type Line = Page["items"][number];
+type Run = Answer<"getRun">;
+
+interface Options {
+  readonly run?: string;
+  readonly level?: Line["level"];
+  readonly follow?: boolean;
+}
+
+const PAGE_SIZE = 200;
+/** Shorter than any proxy's patience. */
+const WAIT = "20s";
+
+export function addLogsCommand(program: Command): void {
+  program
+    .command("logs")
+    .argument("<name>", "name or id of the pipeline")
+    .description("show the log of the last run, or of another one; with -o json one document per line")
+    .option("--run <id>", "the id of a run, as runs -o json shows it")
+    .addOption(
+      new Option("--level <level>", "only lines of this level and graver ones").choices([
+        "debug",
+        "info",
+        "warn",
+        "error",
+      ]),
+    )
+    .option("-f, --follow", "go on until the run has ended, over all its attempts")
+    .action(withCli(logs));
+}
+
+async function logs(cli: Cli, id: string, options: Options): Promise<void> {
+  let run = options.run === undefined ? await lastRun(cli, id) : await readRun(cli, id, options.run);
+  await showLog(cli, run, options);
+  while (options.follow === true) {
+    const next = await nextAttempt(cli, run);
+    if (next === undefined) return;
+    run = next;
+    await showLog(cli, run, options);
+  }
+}
+
+async function lastRun(cli: Cli, id: string): Promise<Run> {
+  const { items } = await cli.api.request("listRuns", { params: { id }, query: { limit: 1 } });
+  if (items[0] !== undefined) return items[0];
+  throw new CliFailure(EXIT.failed, `${id} has never run, so it has no log.`, [`Run it with vitrina run ${id}.`]);
+}
+
+function readRun(cli: Cli, id: string, run_id: string): Promise<Run> {
+  return cli.api.request("getRun", { params: { id, run_id } });
+}
+
+/** All lines there are, and with `follow` those that come until the log is over. */
+async function showLog(cli: Cli, { pipeline_id: id, id: run_id }: Run, { level, follow }: Options): Promise<void> {
+  let after = "0";
+  const read = (): Promise<Page> =>
+    cli.api.request("getRunLog", {
+      params: { id, run_id },
+      query: { limit: PAGE_SIZE, after, ...(level && { level }), ...(follow && { wait: WAIT }) },
+    });
+  await poll(cli.terminal.say, {
+    look: async () => {
+      for (;;) {
+        const { items, next, over } = await read();
+        for (const line of items) cli.terminal.print(printable(cli.isJson ? JSON.stringify(line) : lineText(line)));
+        after = String(items.at(-1)?.id ?? after);
+        if (next === null) return over;
+      }
+    },
+    isOver: (over) => over || follow !== true,
+  });
+}
+
+/** The next run that serves the same request, once there is one; undefined when the request is served. */
+function nextAttempt(cli: Cli, { pipeline_id: id, id: runId, run_request }: Run): Promise<Run | undefined> {
+  const isNext = (run: Run | null): run is Run => run !== null && run.id !== runId;
+  return poll(cli.terminal.say, {
+    look: () => cli.api.request("getPipelineStatus", { params: { id }, query: { run_request } }),
+    isOver: ({ over, last_run }) => over || isNext(last_run),
+  }).then(({ last_run }) => (isNext(last_run) ? last_run : undefined));
+}
+
+function lineText({ at, level, message, fields }: Line): string {
+  const details = Object.entries(fields).map(([name, value]) => `${name}=${valueText(value)}`);
+  return `${localTime(at)}  ${level.toUpperCase().padEnd(5)}  ${[message, ...details].join("  ")}`;
+}
+
+function valueText(value: unknown): string {
+  return typeof value === "string" && !/[\s"=]/.test(value) ? value : JSON.stringify(value);
+}

@@ -1,0 +1,152 @@
+import type { Tracer } from "@opentelemetry/api";
+import type { ErrorCode } from "../domain/error-catalogue.ts";
+import type { PipelineStatus } from "../domain/pipeline-status.ts";
+import type { BatchCounters } from "../domain/run.ts";
+import type { BatchEffort, Claim, RunFailure, RunOutcome } from "../meta-store/meta-store.ts";
+import type { Log } from "../observability/log.ts";
+import type { RunLogs } from "../observability/run-logs.ts";
+import type { RunObserver, RunResult } from "../observability/runner-metrics.ts";
+import { databaseError } from "../postgres/errors.ts";
+import { RunLog } from "./run-log.ts";
+import { RunTrace } from "./run-trace.ts";
+
+export interface ReportParts {
+  readonly log: Log;
+  readonly runLogs: RunLogs;
+  readonly tracer: Tracer;
+  readonly observer: RunObserver;
+}
+
+interface CommittedBatch {
+  readonly batchNo: number;
+  readonly counters: BatchCounters;
+  readonly effort: BatchEffort;
+}
+
+interface RunTotals {
+  readonly batches: number;
+  readonly rows_read: number;
+  readonly rows_written: number;
+  readonly duration_ms: number;
+}
+
+/**
+ * What a run tells about itself while it goes on, in the log, as spans and as metrics; then the same of its next
+ * attempt.
+ */
+export class RunReport {
+  readonly log: RunLog;
+  readonly observer: RunObserver;
+  readonly #tracer: Tracer;
+  #trace: RunTrace;
+  #startedAt = performance.now();
+  #totals = { batches: 0, rows_read: 0, rows_written: 0 };
+
+  constructor({ log, runLogs, tracer, observer }: ReportParts, claim: Claim) {
+    this.observer = observer;
+    this.#tracer = tracer;
+    this.#trace = new RunTrace(tracer, claim);
+    this.log = new RunLog(log, runLogs, idsOf(claim, this.#trace));
+  }
+
+  /** What follows belongs to another attempt, which is a run of its own. */
+  failedAttempt(failure: RunFailure, waitMs: number, failed: Claim, next: Claim): void {
+    this.log.warn(
+      { ...failure, attempt: failed.attempt, next_run_id: next.runId, wait_ms: waitMs, ...this.#totalsNow() },
+      "attempt failed; trying again",
+    );
+    this.#endTrace("failed", failure.code);
+    this.observer.runEnded("failed", performance.now() - this.#startedAt, failure.code);
+    this.#moveTo(next);
+  }
+
+  ended(outcome: RunOutcome, status: PipelineStatus): void {
+    this.log.info({ outcome: outcome.kind, status, ...this.#totalsNow() }, "run ended");
+    const code = outcome.kind === "failed" ? outcome.code : undefined;
+    this.#endTrace(outcome.kind, code);
+    this.observer.runEnded(resultOf(status), performance.now() - this.#startedAt, code);
+  }
+
+  /** The lease is lost: another runner goes on, and nothing of this run counts any more. */
+  dropped(error: unknown): void {
+    this.log.debug({ err: error }, "run dropped");
+    this.#endTrace("dropped", databaseError(error, "run").code);
+    this.observer.leaseLost();
+  }
+
+  /** Neither the outcome nor the error could be kept: the lease runs out, and recovery takes the pipeline back. */
+  leftToRecovery(error: unknown): void {
+    this.log.error({ err: error }, "run left to recovery");
+    this.#endTrace("left_to_recovery", databaseError(error, "run").code);
+    this.observer.runAbandoned();
+  }
+
+  #moveTo(claim: Claim): void {
+    this.#trace = new RunTrace(this.#tracer, claim);
+    this.log.moveTo(idsOf(claim, this.#trace));
+    this.#startedAt = performance.now();
+    this.#totals = { batches: 0, rows_read: 0, rows_written: 0 };
+  }
+
+  /** Passes on what `move` gives, and tells of the batch that it committed; `undefined` means there was none. */
+  async batch<T extends CommittedBatch | undefined>(move: () => Promise<T>): Promise<T> {
+    const startedAt = performance.now();
+    try {
+      const moved = await move();
+      if (moved !== undefined) this.#committed(moved, startedAt);
+      return moved;
+    } catch (error) {
+      this.#trace.batch(startedAt, {}, databaseError(error, "move a batch").code);
+      throw error;
+    }
+  }
+
+  #totalsNow(): RunTotals {
+    return { ...this.#totals, duration_ms: msSince(this.#startedAt) };
+  }
+
+  #endTrace(result: string, error?: ErrorCode): void {
+    const { duration_ms: _, ...counts } = this.#totalsNow();
+    this.#trace.end({ result, ...counts }, error);
+  }
+
+  #committed({ batchNo, counters, effort }: CommittedBatch, startedAt: number): void {
+    this.observer.batchCommitted(counters, effort);
+    this.#totals.batches += 1;
+    this.#totals.rows_read += counters.rows_read;
+    this.#totals.rows_written += counters.rows_written;
+    const timings = {
+      read_ms: Math.round(effort.read_ms),
+      transform_ms: Math.round(effort.transform_ms),
+      write_ms: Math.round(effort.write_ms),
+    };
+    const counts = withoutZeros(counters);
+    this.#trace.batch(startedAt, { number: batchNo, ...counts, ...timings });
+    this.log.info(
+      { batch: batchNo, ...counts, bytes: effort.bytes, ...timings, duration_ms: msSince(startedAt) },
+      "batch committed",
+    );
+  }
+}
+
+/** A run may find everything read and still be paused, so only the status afterwards tells how it ended. */
+function resultOf(status: PipelineStatus): RunResult {
+  if (status === "IDLE") return "success";
+  if (status === "FAILED") return "failed";
+  return status === "RUN_REQUESTED" ? "handed_back" : "paused";
+}
+
+function idsOf({ pipeline, runId }: Claim, { traceId }: RunTrace) {
+  const ids = { pipeline: pipeline.name, pipeline_id: pipeline.id, run_id: runId };
+  return traceId === undefined ? ids : { ...ids, trace_id: traceId };
+}
+
+function msSince(startedAt: number): number {
+  return Math.round(performance.now() - startedAt);
+}
+
+/** Most counts of most batches are 0, and only make the line longer. */
+function withoutZeros({ rows_read, rows_written, ...rare }: BatchCounters): Record<string, number> {
+  const given = Object.entries(rare).filter(([, count]) => count > 0);
+  return { rows_read, rows_written, ...Object.fromEntries(given) };
+}

@@ -1,0 +1,149 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { VitrinaError } from "../domain/error-catalogue.ts";
+import { levelsFrom, type NewRunLogLine, type RunLogLevel } from "../domain/run-log.ts";
+import type { Log, LogLevel } from "./log.ts";
+import { keptFields } from "./run-log-fields.ts";
+
+/** So many lines of a run are kept as they come, and so many of its last ones when it ends. */
+const FIRST_LINES = 1000;
+const LAST_LINES = 100;
+/** Of all runs together, while the meta-store is away or slow. */
+const MOST_WAITING = 5000;
+const LINES_AT_ONCE = 500;
+const WRITE_EVERY_MS = 1000;
+const CLOSE_TIMEOUT_MS = 3000;
+
+export interface RunLogsOptions {
+  /** Finer lines are not kept; `silent` keeps none. */
+  readonly level: LogLevel;
+  readonly log: Log;
+  write(lines: readonly NewRunLogLine[]): Promise<void>;
+}
+
+/** The log of one run. */
+export interface RunLogBook {
+  add(level: RunLogLevel, fields: object, message: string): void;
+  /** Nothing follows: its last lines are written. */
+  end(): void;
+}
+
+/**
+ * Keeps the logs of runs. A run only adds lines here, which cannot fail and waits for nothing; they are written in bulk
+ * about once a second. What cannot be written in time is left out, and the log says so.
+ */
+export class RunLogs {
+  readonly #options: RunLogsOptions;
+  readonly #levels: ReadonlySet<RunLogLevel>;
+  readonly #waiting: NewRunLogLine[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #writing: Promise<void> = Promise.resolve();
+  #isFailing = false;
+  #lost = 0;
+
+  constructor(options: RunLogsOptions) {
+    this.#options = options;
+    this.#levels = new Set(options.level === "silent" ? [] : levelsFrom(options.level));
+  }
+
+  /** How many lines could not be written. */
+  get lost(): number {
+    return this.#lost;
+  }
+
+  open(runId: string): RunLogBook {
+    let kept = 0;
+    let isFull = false;
+    let leftOut = 0;
+    const tail: NewRunLogLine[] = [];
+    const line = (level: RunLogLevel, fields: object, message: string): NewRunLogLine => ({
+      runId,
+      at: new Date(),
+      level,
+      message,
+      fields: keptFields(fields),
+    });
+    return {
+      add: (level, fields, message) => {
+        if (!this.#levels.has(level)) return;
+        if (!isFull && kept < FIRST_LINES && this.#waiting.length < MOST_WAITING) {
+          this.#enqueue(line(level, fields, message));
+          kept += 1;
+          // The reason of a failure is soon looked for.
+          if (level === "error") void this.#write();
+          return;
+        }
+        if (!isFull)
+          this.#enqueue(line("warn", {}, "the log of this run is full: of what follows, only the end is kept"));
+        isFull = true;
+        tail.push(line(level, fields, message));
+        if (tail.length > LAST_LINES) {
+          tail.shift();
+          leftOut += 1;
+        }
+      },
+      end: () => {
+        if (leftOut > 0) this.#enqueue(line("warn", { lines: leftOut }, "lines were left out here"));
+        for (const last of tail.splice(0)) this.#enqueue(last);
+        void this.#write();
+      },
+    };
+  }
+
+  /** Writes what waits, unless that takes too long. */
+  async close(): Promise<void> {
+    const timeout = new AbortController();
+    await Promise.race([this.#write(), delay(CLOSE_TIMEOUT_MS, undefined, { signal: timeout.signal })]).catch(
+      () => undefined,
+    );
+    timeout.abort();
+    clearTimeout(this.#timer);
+    if (this.#waiting.length > 0) this.#lose(this.#waiting.length, "the runner stopped");
+  }
+
+  #enqueue(line: NewRunLogLine): void {
+    this.#waiting.push(line);
+    this.#writeSoon();
+  }
+
+  #writeSoon(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      void this.#write();
+    }, WRITE_EVERY_MS).unref();
+  }
+
+  /** One write after the other, so that lines stay in order. Never rejects. */
+  #write(): Promise<void> {
+    this.#writing = this.#writing.then(() => this.#writeWaiting());
+    return this.#writing;
+  }
+
+  async #writeWaiting(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const lines = this.#waiting.slice(0, LINES_AT_ONCE);
+      try {
+        await this.#options.write(lines);
+        this.#waiting.splice(0, lines.length);
+        this.#isFailing = false;
+      } catch (error) {
+        if (mayPass(error)) {
+          if (!this.#isFailing) this.#options.log.warn({ err: error }, "run logs cannot be written; trying again");
+          this.#isFailing = true;
+          this.#writeSoon();
+          return;
+        }
+        this.#waiting.splice(0, lines.length);
+        this.#lose(lines.length, error);
+      }
+    }
+  }
+
+  #lose(lines: number, reason: unknown): void {
+    this.#lost += lines;
+    this.#options.log.error({ lines, lost: this.#lost, err: reason }, "lines of run logs are lost");
+  }
+}
+
+function mayPass(error: unknown): boolean {
+  return error instanceof VitrinaError && (error.retry === "retry" || error.retry === "reconnect");
+}
