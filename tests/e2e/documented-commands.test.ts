@@ -1,0 +1,65 @@
+import { readFile } from "node:fs/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type DocumentedCommand, documentedCommands, shows, showsText } from "../support/documented-commands.ts";
+import { type DocumentedShell, openDocumentedShell } from "../support/documented-shell.ts";
+
+/**
+ * Every command of these pages runs as it is written, in order, as a reader would type them. The numbers are how many
+ * there are, so that none falls out of the test unnoticed: those that run, those of them whose answer is compared, and
+ * those that cannot run here.
+ */
+const PAGES = [
+  { file: "README.md", runs: 5, compared: 4, notRun: 1 },
+  { file: "docs/TUTORIAL.md", runs: 30, compared: 28, notRun: 0 },
+  { file: "docs/API.md", runs: 23, compared: 19, notRun: 0 },
+];
+
+const textOf = (file: string): Promise<string> => readFile(new URL(`../../${file}`, import.meta.url), "utf8");
+
+const pages = await Promise.all(
+  PAGES.map(async (page) => ({ ...page, commands: documentedCommands(await textOf(page.file)) })),
+);
+
+describe.each(pages)("$file", ({ commands, runs, compared, notRun }) => {
+  let shell: DocumentedShell;
+  beforeAll(async () => {
+    shell = await openDocumentedShell();
+    const startsItself = commands.some(({ kind }) => kind === "stays");
+    if (!startsItself) await shell.stay("npm start");
+  }, 120_000);
+  afterAll(() => shell.stop());
+
+  const executed = commands.filter(({ kind }) => kind !== "not-run");
+
+  it("has as many commands as the test expects", () => {
+    const answered = executed.filter(({ answer }) => answer !== undefined);
+    expect({ runs: executed.length, compared: answered.length, notRun: commands.length - executed.length }).toEqual({
+      runs,
+      compared,
+      notRun,
+    });
+  });
+
+  it.each(executed.map((documented, index) => ({ ...documented, title: titleOf(documented, index) })))(
+    "R12 does what it says, $title",
+    async (documented) => {
+      if (documented.kind === "stays") return expectAnswer(documented, await shell.stay(documented.command));
+      const { code, stdout, all } = await shell.run(documented.command);
+      const fails = documented.kind === "fails";
+      expect(code !== 0, `It ended with ${code}:\n${all}`).toBe(fails);
+      expectAnswer(documented, fails ? all : stdout);
+    },
+    120_000,
+  );
+});
+
+function titleOf({ command }: DocumentedCommand, index: number): string {
+  return `${index + 1}: ${command.split("\n")[0]}`;
+}
+
+function expectAnswer({ answer }: DocumentedCommand, printed: string): void {
+  if (answer === undefined) return;
+  const { form, text } = answer;
+  const isShown = form === "json" ? shows(JSON.parse(text), JSON.parse(printed)) : showsText(text, printed);
+  expect(isShown, `The page shows:\n${text}\nIt printed:\n${printed}`).toBe(true);
+}
