@@ -6,6 +6,9 @@ import { describe, expect, it } from "vitest";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
+/** A path from the root of the repository, as pages write it in code. */
+const FILE_IN_CODE = /`((?:src|tests|docs|examples|python|scripts|benches|bin)\/[\w./-]+)`/g;
+
 /** Every page of the repository, also one that is not committed yet. */
 const pages = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"], {
   cwd: ROOT,
@@ -54,6 +57,12 @@ describe("the links of all pages", () => {
   it.each(pages)("%s leads to what exists", (page) => {
     const broken = linksOf(join(ROOT, page)).filter((link) => isBroken(page, link));
     expect(broken).toEqual([]);
+  });
+
+  it.each(pages)("%s names only files that exist", (page) => {
+    const named = [...readFileSync(join(ROOT, page), "utf8").matchAll(FILE_IN_CODE)].map(([, file]) => file as string);
+    // NNNN stands for a number that somebody has yet to choose.
+    expect(named.filter((file) => !file.includes("NNNN") && !existsSync(join(ROOT, file)))).toEqual([]);
   });
 
   it("are looked at", () => {

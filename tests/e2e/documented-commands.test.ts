@@ -12,6 +12,14 @@ const PAGES = [
   { file: "README.md", runs: 5, compared: 4, notRun: 1 },
   { file: "docs/TUTORIAL.md", runs: 30, compared: 28, notRun: 0 },
   { file: "docs/API.md", runs: 23, compared: 19, notRun: 0 },
+  { file: "docs/guides/add-a-mart.md", runs: 6, compared: 6, notRun: 0 },
+  { file: "docs/guides/back-up.md", runs: 1, compared: 0, notRun: 2 },
+  { file: "docs/guides/debug-a-failed-run.md", runs: 7, compared: 6, notRun: 0 },
+  { file: "docs/guides/tune-batch-size.md", runs: 1, compared: 0, notRun: 0 },
+  { file: "docs/guides/production.md", runs: 0, compared: 0, notRun: 3 },
+  { file: "docs/guides/upgrade.md", runs: 0, compared: 0, notRun: 1 },
+  { file: "docs/guides/typescript-task.md", runs: 7, compared: 4, notRun: 0 },
+  { file: "docs/guides/python-task.md", runs: 8, compared: 5, notRun: 0 },
 ];
 
 const textOf = (file: string): Promise<string> => readFile(new URL(`../../${file}`, import.meta.url), "utf8");
@@ -20,14 +28,25 @@ const pages = await Promise.all(
   PAGES.map(async (page) => ({ ...page, commands: documentedCommands(await textOf(page.file)) })),
 );
 
+/** Pages that do not start Vitrina themselves share one, as a reader would. */
+let demo: Promise<DocumentedShell> | undefined;
+async function startDemo(): Promise<DocumentedShell> {
+  const shell = await openDocumentedShell();
+  await shell.stay("npm start");
+  return shell;
+}
+afterAll(async () => (await demo)?.stop());
+
 describe.each(pages)("$file", ({ commands, runs, compared, notRun }) => {
+  const startsItself = commands.some(({ kind }) => kind === "stays");
   let shell: DocumentedShell;
   beforeAll(async () => {
-    shell = await openDocumentedShell();
-    const startsItself = commands.some(({ kind }) => kind === "stays");
-    if (!startsItself) await shell.stay("npm start");
+    demo ??= startsItself ? undefined : startDemo();
+    shell = startsItself || demo === undefined ? await openDocumentedShell() : await demo;
   }, 120_000);
-  afterAll(() => shell.stop());
+  afterAll(async () => {
+    if (startsItself) await shell.stop();
+  });
 
   const executed = commands.filter(({ kind }) => kind !== "not-run");
 

@@ -81,22 +81,25 @@ async function expectEqual(target: TestDatabase): Promise<void> {
   expect(await rows(target, "analytics.films")).toEqual(await rows(main, "content.film"));
 }
 
-it.each(["full", "incremental"])("R4.7 a backup of one database, taken during a load in mode %s, goes on", async (mode) => {
-  await createPipeline(main, mode);
-  const killed = startRunner({ meta: main, target: main }, { VITRINA_FAULT: "batch_committed:4:kill" });
-  await request(main);
-  expect(await killed.exited).toBe("SIGKILL");
-  const restored = await create({ copyOf: main });
-  expect(await restored.query("SELECT status FROM etl.etl_pipelines")).toEqual([{ status: "RUNNING" }]);
+it.each(["full", "incremental"])(
+  "R4.7 a backup of one database, taken during a load in mode %s, goes on",
+  async (mode) => {
+    await createPipeline(main, mode);
+    const killed = startRunner({ meta: main, target: main }, { VITRINA_FAULT: "batch_committed:4:kill" });
+    await request(main);
+    expect(await killed.exited).toBe("SIGKILL");
+    const restored = await create({ copyOf: main });
+    expect(await restored.query("SELECT status FROM etl.etl_pipelines")).toEqual([{ status: "RUNNING" }]);
 
-  startRunner({ meta: restored, target: restored });
-  await untilStatus(restored, "IDLE");
-  const [last, lost] = await runsOf(restored);
-  expect(lost).toMatchObject({ status: "FAILED", error_code: "RUNNER_LOST" });
-  expect(last).toMatchObject({ status: "SUCCESS", trigger: "recovery" });
-  expect(last?.["rows_read"]).toBeLessThan(1000);
-  await expectEqual(restored);
-});
+    startRunner({ meta: restored, target: restored });
+    await untilStatus(restored, "IDLE");
+    const [last, lost] = await runsOf(restored);
+    expect(lost).toMatchObject({ status: "FAILED", error_code: "RUNNER_LOST" });
+    expect(last).toMatchObject({ status: "SUCCESS", trigger: "recovery" });
+    expect(last?.["rows_read"]).toBeLessThan(1000);
+    await expectEqual(restored);
+  },
+);
 
 it("R4.7 a target elsewhere refuses an older meta-store, until its epochs are raised as the guide says", async () => {
   const target = await create();

@@ -35,12 +35,12 @@ function answerOf(next: Block | undefined): DocumentedCommand["answer"] {
   return { form: next.language, text: next.text };
 }
 
-/** Every fenced block of a page. */
-export function codeBlocks(page: string): Block[] {
-  return [...page.matchAll(/^```(\w*) *([^\n]*)\n(.*?)^```$/gms)].map(([, language = "", word = "", text = ""]) => ({
-    language,
-    word,
-    text,
+/** Every fenced block of a page, also one that belongs to an item of a list. */
+function codeBlocks(page: string): Block[] {
+  return [...page.matchAll(/^( *)```(\w*) *([^\n]*)\n(.*?)^\1```$/gms)].map(([, indent, language, word, text]) => ({
+    language: language ?? "",
+    word: word ?? "",
+    text: (text ?? "").replaceAll(new RegExp(`^${indent}`, "gm"), ""),
   }));
 }
 

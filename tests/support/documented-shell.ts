@@ -44,6 +44,8 @@ export async function openDocumentedShell(env: Record<string, string> = {}): Pro
     API_PORT: port,
     VITRINA_API_URL: address,
     npm_config_loglevel: "error",
+    // npx remembers each folder it was called in.
+    npm_config_cache: join(folder, ".npm"),
     npm_config_update_notifier: "false",
     ...env,
   };

@@ -6,7 +6,11 @@ const GENERATED = /(?<=<!-- generated -->\n).*(?=<!-- end of the generated part 
 /** Compares the generated part of a page with what it should be; UPDATE_DOCS=1 writes it anew. */
 export async function expectGenerated(page: URL, content: string): Promise<void> {
   const text = await readFile(page, "utf8");
-  if (process.env["UPDATE_DOCS"] === "1") await writeFile(page, text.replace(GENERATED, () => content));
+  if (process.env["UPDATE_DOCS"] === "1")
+    await writeFile(
+      page,
+      text.replace(GENERATED, () => content),
+    );
   expect(GENERATED.exec(await readFile(page, "utf8"))?.[0]).toBe(content);
 }
 
