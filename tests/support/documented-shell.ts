@@ -11,7 +11,7 @@ const PROJECT = fileURLToPath(new URL("../..", import.meta.url));
 const ADDRESS_ON_THE_PAGES = "http://127.0.0.1:8000";
 const NOT_OF_THE_PROJECT = [".git", ".env", ".vitrina", ".cache"];
 
-export interface Printed {
+interface Printed {
   readonly code: number | null;
   readonly stdout: string;
   /** Both outputs, as a terminal shows them. */
