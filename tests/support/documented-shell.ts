@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, rm, symlink } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -30,7 +30,7 @@ export interface DocumentedShell {
  * The folder is a copy of the project made of links, so that nothing a page makes stays behind, and nothing is
  * installed anew. The API gets a free port; the commands, and what they print, are written as if it had the usual one.
  */
-export async function openDocumentedShell(env: Record<string, string> = {}): Promise<DocumentedShell> {
+export async function openDocumentedShell({ realNpx }: { readonly realNpx: boolean }): Promise<DocumentedShell> {
   const folder = await mkdtemp(join(tmpdir(), "vitrina-page-"));
   for (const name of await readdir(PROJECT)) {
     if (!NOT_OF_THE_PROJECT.includes(name)) await symlink(join(PROJECT, name), join(folder, name));
@@ -38,7 +38,7 @@ export async function openDocumentedShell(env: Record<string, string> = {}): Pro
   const port = String(await freePort());
   const address = `http://127.0.0.1:${port}`;
   const environment = {
-    PATH: process.env["PATH"],
+    PATH: realNpx ? process.env["PATH"] : `${await quickNpx(folder)}:${process.env["PATH"]}`,
     HOME: process.env["HOME"],
     TZ: "UTC",
     API_PORT: port,
@@ -47,7 +47,6 @@ export async function openDocumentedShell(env: Record<string, string> = {}): Pro
     // npx remembers each folder it was called in.
     npm_config_cache: join(folder, ".npm"),
     npm_config_update_notifier: "false",
-    ...env,
   };
   const staying: ChildProcess[] = [];
   let exports = "";
@@ -101,4 +100,13 @@ export async function openDocumentedShell(env: Record<string, string> = {}): Pro
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** What `npx vitrina` starts, without the seconds that npx needs to find it. */
+async function quickNpx(folder: string): Promise<string> {
+  const programs = join(folder, ".programs");
+  await mkdir(programs);
+  const script = `#!/bin/sh\n[ "$1" = vitrina ] && shift && exec node "${join(PROJECT, "bin/vitrina.mjs")}" "$@"\n`;
+  await writeFile(join(programs, "npx"), script, { mode: 0o755 });
+  return programs;
 }
