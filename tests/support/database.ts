@@ -51,13 +51,14 @@ interface TestDatabaseOptions {
   readonly settings?: Record<string, string>;
   /** Without Vitrina's schema. */
   readonly empty?: boolean;
+  /** As that one is at this moment; whoever is connected to it is cut off. */
+  readonly copyOf?: TestDatabase;
 }
 
 export async function createTestDatabase(serverUrl: string, options: TestDatabaseOptions = {}): Promise<TestDatabase> {
   const name = `test_${randomBytes(6).toString("hex")}`;
-  const template = options.empty ? "template0" : options.cinema ? CINEMA_TEMPLATE : TEMPLATE;
   const server = await open(serverUrl);
-  await server.query(`CREATE DATABASE ${name} TEMPLATE ${template}`);
+  await server.query(`CREATE DATABASE ${name} TEMPLATE ${await templateFor(options, server)}`);
   const url = withDatabase(serverUrl, name);
   const settings = testSettings(url, options.settings);
   const urls = settings.databaseUrls();
@@ -81,6 +82,13 @@ export async function createTestDatabase(serverUrl: string, options: TestDatabas
       await server.end();
     },
   };
+}
+
+async function templateFor({ empty, cinema, copyOf }: TestDatabaseOptions, server: pg.Client): Promise<string> {
+  if (copyOf === undefined) return empty ? "template0" : cinema ? CINEMA_TEMPLATE : TEMPLATE;
+  const original = new URL(copyOf.url).pathname.slice(1);
+  await server.query("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1", [original]);
+  return original;
 }
 
 async function open(url: string): Promise<pg.Client> {
