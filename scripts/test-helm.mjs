@@ -113,7 +113,7 @@ function checkPods(name, objects) {
     const ports = container.ports.map((port) => port.name);
     check(
       `${name}: ${metadata.name}'s probes use a port it has`,
-      probes.every(({ httpGet }) => ports.includes(httpGet.port)),
+      probes.every((probe) => ports.includes(probe?.httpGet.port)),
     );
   }
 }

@@ -36,7 +36,7 @@ const textOf = (file: string): string => readFileSync(join(root, file), "utf8");
 const composeText = textOf("deploy/docker-compose.yml");
 const compose = parse(composeText, { merge: true }) as { services: Record<string, Service>; volumes: object };
 const entries = Object.entries(compose.services);
-const ours = entries.filter(([, { image }]) => image === "vitrina");
+const ours = entries.filter(([, { image }]) => image.startsWith("${VITRINA_IMAGE"));
 
 function service(name: string): Service {
   const found = compose.services[name];
