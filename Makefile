@@ -1,5 +1,10 @@
 .DEFAULT_GOAL := help
-.PHONY: start test test-search test-metrics check bench help
+.PHONY: start test test-search test-metrics check bench up down migrate-db demo logs help
+
+# The stand in containers. DOCKER_COMPOSE=docker-compose is the older program of the same name.
+DOCKER_COMPOSE ?= docker compose
+COMPOSE = cd deploy && $(DOCKER_COMPOSE)
+RUNNERS ?= 1
 
 start: ## start everything on this machine, with the demo; stop with Ctrl-C
 	npm start
@@ -18,6 +23,24 @@ check: ## formatting, types, unused code and all tests: run it before each commi
 
 bench: ## measure how fast it is
 	npm run bench
+
+up: deploy/.env ## build and start everything in containers; RUNNERS=3 makes it three runners
+	$(COMPOSE) up -d --build --scale etl_runner=$(RUNNERS)
+
+down: deploy/.env ## stop and remove the containers; the data stays
+	$(COMPOSE) down
+
+migrate-db: deploy/.env ## bring the containers' database to this version's schema
+	$(COMPOSE) run --rm etl_migrate
+
+demo: deploy/.env ## run the demo scenario in the containers
+	DOCKER_COMPOSE="$(DOCKER_COMPOSE)" sh deploy/demo.sh
+
+logs: deploy/.env ## follow the containers' logs
+	$(COMPOSE) logs -f --tail=100
+
+deploy/.env:
+	sh deploy/create-env.sh
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

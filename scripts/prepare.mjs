@@ -80,4 +80,5 @@ function compile() {
 }
 
 installDependencies();
-compile();
+// The image keeps the dependencies in a layer of their own, made before the sources are there.
+if (process.argv[2] !== "--only-install") compile();

@@ -1,0 +1,49 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { spawnVitrina, type VitrinaProcess } from "../support/vitrina-process.ts";
+
+const DEMO = fileURLToPath(new URL("../../examples/cinema/demo.mjs", import.meta.url));
+
+let folder: string;
+let vitrina: VitrinaProcess;
+let url: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "vitrina-demo-"));
+  vitrina = spawnVitrina(["start"], { cwd: folder, env: { API_PORT: "0", API_AUTH: "required" } });
+  await vitrina.untilPrinted("Ctrl-C");
+  url = /API {8}(http:\/\/[^/]+)/.exec(vitrina.output())?.[1] as string;
+}, 120_000);
+afterAll(async () => {
+  await vitrina.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function demo(): Promise<string> {
+  const env = { PATH: process.env["PATH"], HOME: process.env["HOME"], VITRINA_API_URL: url };
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [DEMO], { cwd: folder, env });
+  return stdout + stderr;
+}
+
+describe("R12 the demo scenario", () => {
+  it("goes through pause, resume, reload-config and reconcile, and may be repeated", async () => {
+    for (const output of [await demo(), await demo()]) {
+      expect(output).toMatch(/film_dim_full +MATCH +1000 rows in the source, 1000 in the target/);
+      expect(output).toMatch(/rating_log_demo +PAUSED/);
+      expect(output).toContain("MATCH: 50000 rows in the source, 50000 in the target.");
+      expect(output).not.toMatch(/vitrina_[0-9a-f]{12}/);
+    }
+  }, 240_000);
+
+  it("R8.4 leaves no key behind that is still valid", async () => {
+    const list = spawnVitrina(["key", "list"], { cwd: folder });
+    expect(await list.exited).toBe(0);
+    const keys = list.output().trim().split("\n");
+    expect(keys).toHaveLength(2);
+    expect(keys.filter((key) => !/demo scenario +revoked /.test(key))).toEqual([]);
+  });
+});
