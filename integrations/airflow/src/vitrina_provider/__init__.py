@@ -1,0 +1,1 @@
+"""Runs, checks and watches the pipelines of Vitrina from Apache Airflow."""

@@ -1,0 +1,48 @@
+"""How a request to run has ended, and what that means for the task that asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vitrina_provider.problems import PASSING_CODES, task_failure
+
+_COUNTS = (
+    "rows_read",
+    "rows_written",
+    "rows_unchanged",
+    "rows_deduplicated",
+    "rows_rejected",
+    "rows_dropped",
+    "rows_added",
+    "rows_deleted",
+    "batches",
+)
+
+
+def has_ended_badly(status: dict[str, Any]) -> bool:
+    """True when nothing of the request is under way any more, and it did not succeed."""
+    run = status["last_run"]
+    return bool(status["over"]) and (run is None or run["status"] != "SUCCESS")
+
+
+def is_stuck(status: dict[str, Any]) -> bool:
+    """Runners take only enabled pipelines, so this one would be waited for in vain."""
+    return status["status"] == "RUN_REQUESTED" and not status["enabled"]
+
+
+def result_of(status: dict[str, Any], *, fail_fast: bool) -> dict[str, Any]:
+    """What a succeeded run leaves in XCom; for any other end, the exception that fails the task."""
+    name, run = status["name"], status["last_run"]
+    if run is None:
+        raise task_failure(f"{name} left no run behind; its status is {status['status']}.", may_pass=True)
+    if run["status"] == "PAUSED":
+        # Somebody paused it in Vitrina. A retry would resume it against their will.
+        hint = "It continues where it stopped when it is run again: clear the task, or run it in Vitrina."
+        raise task_failure(f"{name} was paused before it had ended. {hint}", may_pass=not fail_fast)
+    if run["status"] != "SUCCESS":
+        code = run["error_code"] or "UNKNOWN"
+        sentence = run["error"] or "Nothing is known of the cause."
+        message = f"{name} failed: {sentence} [{code}, run {run['id']}]"
+        raise task_failure(message, may_pass=not fail_fast or code in PASSING_CODES)
+    counts = {name: run[name] for name in _COUNTS}
+    return {"pipeline": name, "run_id": run["id"], "run_request": run["run_request"], **counts}

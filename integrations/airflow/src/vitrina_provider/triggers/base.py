@@ -1,0 +1,57 @@
+"""What the triggers have in common: they look until it is time for the task to go on, and decide nothing themselves."""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from vitrina_provider.hook import VitrinaHook
+from vitrina_provider.problems import VitrinaApiError, VitrinaUnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+class VitrinaTrigger(BaseTrigger):
+    """
+    Fires when something has come to its end, when the deadline is over, or when the API is in trouble.
+
+    In each case the task asks the API itself and judges the answer, so that a task ends in the same way whether it
+    waited here or in its worker.
+    """
+
+    def __init__(self, *, vitrina_conn_id: str, deadline: float | None, **arguments: Any) -> None:
+        super().__init__()
+        self.vitrina_conn_id = vitrina_conn_id
+        self.deadline = deadline
+        self._arguments = arguments
+        self.hook = VitrinaHook(vitrina_conn_id)
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        cls = type(self)
+        common = {"vitrina_conn_id": self.vitrina_conn_id, "deadline": self.deadline}
+        return f"{cls.__module__}.{cls.__qualname__}", {**common, **self._arguments}
+
+    @abc.abstractmethod
+    async def has_ended(self, wait_seconds: float) -> bool:
+        """Looks, and waits at most so long if it has not ended yet."""
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        try:
+            while not await self.has_ended(self._seconds_left()) and self._seconds_left() > 0:
+                pass
+        except (VitrinaApiError, VitrinaUnreachableError) as error:
+            self.log.warning("%s", error)
+        # What was waited for goes along, so that the task needs no memory of its own.
+        yield TriggerEvent(self.serialize()[1])
+
+    def _seconds_left(self) -> float:
+        return float("inf") if self.deadline is None else max(0.0, self.deadline - time.time())
+
+
+async def sleep_at_most(seconds: float, seconds_left: float) -> None:
+    await asyncio.sleep(min(seconds, seconds_left))

@@ -1,0 +1,52 @@
+"""Waits for the end of a run, outside of any worker."""
+
+from __future__ import annotations
+
+import math
+
+from vitrina_provider.problems import VitrinaApiError, VitrinaUnreachableError
+from vitrina_provider.runs import is_stuck
+from vitrina_provider.triggers.base import VitrinaTrigger
+
+
+class VitrinaRunTrigger(VitrinaTrigger):
+    """The API itself waits (`status?wait=…`), so an end is known at once and few requests are made."""
+
+    def __init__(
+        self,
+        *,
+        vitrina_conn_id: str,
+        deadline: float | None,
+        pipeline_id: str,
+        run_request: int,
+        wait_seconds: int,
+        pauses_when_killed: bool,
+    ) -> None:
+        super().__init__(
+            vitrina_conn_id=vitrina_conn_id,
+            deadline=deadline,
+            pipeline_id=pipeline_id,
+            run_request=run_request,
+            wait_seconds=wait_seconds,
+            pauses_when_killed=pauses_when_killed,
+        )
+        self.pipeline_id = pipeline_id
+        self.run_request = run_request
+        self.wait_seconds = wait_seconds
+        self.pauses_when_killed = pauses_when_killed
+
+    async def has_ended(self, seconds_left: float) -> bool:
+        wait_seconds = math.ceil(min(self.wait_seconds, seconds_left))
+        status = await self.hook.arun_status(self.pipeline_id, self.run_request, wait_seconds)
+        return bool(status["over"]) or is_stuck(status)
+
+    async def on_kill(self) -> None:
+        """Called when a person ends the deferred task, and not when a triggerer is restarted."""
+        if not self.pauses_when_killed:
+            return
+        try:
+            status = await self.hook.arun_status(self.pipeline_id, self.run_request)
+            if not status["over"]:
+                await self.hook.arequest_pause(self.pipeline_id)
+        except (VitrinaApiError, VitrinaUnreachableError) as error:
+            self.log.warning("The run was not paused, and goes on: %s", error)

@@ -1,0 +1,39 @@
+"""DAGs of one task each, whose pipeline the test names when it starts them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from airflow.sdk import DAG, Param
+
+from vitrina_provider.operators.reconcile import VitrinaReconcileOperator
+from vitrina_provider.operators.run_pipeline import VitrinaRunPipelineOperator
+from vitrina_provider.sensors.freshness import VitrinaFreshnessSensor
+
+PIPELINE = "{{ params.pipeline }}"
+
+
+def one_task_dag(dag_id: str) -> DAG:
+    return DAG(dag_id, schedule=None, start_date=datetime(2026, 1, 1), params={"pipeline": Param("", type="string")})
+
+
+with one_task_dag("runs_in_worker"):
+    VitrinaRunPipelineOperator(task_id="it", pipeline=PIPELINE, deferrable=False)
+
+with one_task_dag("runs_deferred"):
+    VitrinaRunPipelineOperator(
+        task_id="it", pipeline=PIPELINE, deferrable=True, retries=2, retry_delay=timedelta(seconds=0)
+    )
+
+with one_task_dag("compares_deferred"):
+    VitrinaReconcileOperator(task_id="it", pipeline=PIPELINE, deferrable=True, poll_seconds=0.1)
+
+with one_task_dag("watches_deferred"):
+    VitrinaFreshnessSensor(
+        task_id="it",
+        pipeline=PIPELINE,
+        max_age=timedelta(minutes=5),
+        deferrable=True,
+        poke_interval=0.1,
+        timeout=timedelta(seconds=2),
+    )

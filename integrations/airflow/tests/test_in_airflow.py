@@ -1,0 +1,141 @@
+"""Whole DAGs as Airflow itself runs them: its task runner, its supervisor, its trigger code, its database."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.models.dagrun import DagRun
+from airflow.models.xcom import XComModel
+from airflow.providers_manager import ProvidersManager
+from airflow.utils.session import create_session
+from conftest import CONNECTION
+
+if TYPE_CHECKING:
+    from airflow.sdk import DAG
+    from conftest import Pipelines
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def dags() -> dict[str, DAG]:
+    from airflow.dag_processing.dagbag import DagBag
+
+    bag = DagBag(HERE / "dags", bundle_path=HERE / "dags", bundle_name="dags-folder")
+    assert bag.import_errors == {}
+    return bag.dags
+
+
+def run_dag(dag: DAG, pipeline: str) -> tuple[str, int, Any]:
+    """The end of its only task, the number of its tries, and what it left in XCom."""
+    run: DagRun = dag.test(run_conf={"pipeline": pipeline})
+    task = run.get_task_instance("it")
+    assert task is not None
+    with create_session() as session:
+        left = XComModel.get_many(run_id=run.run_id, dag_ids=dag.dag_id, task_ids="it", key="return_value")
+        values = [XComModel.deserialize_value(row) for row in session.execute(left).scalars()]
+    return str(task.state), task.try_number, values[0] if values else None
+
+
+@pytest.mark.parametrize("dag_id", ["runs_in_worker", "runs_deferred"])
+def test_r11_4_a_dag_runs_a_pipeline_and_leaves_its_counts_in_xcom(
+    dags: dict[str, DAG], pipelines: Pipelines, dag_id: str
+) -> None:
+    name = pipelines.create()
+    state, _, result = run_dag(dags[dag_id], name)
+    assert state == "success"
+    (run,) = pipelines.runs(name)
+    assert result == {
+        "pipeline": name,
+        "run_id": run["id"],
+        "run_request": 1,
+        "rows_read": 26,
+        "rows_written": 26,
+        "rows_unchanged": 0,
+        "rows_deduplicated": 0,
+        "rows_rejected": 0,
+        "rows_dropped": 0,
+        "rows_added": 0,
+        "rows_deleted": 0,
+        "batches": 1,
+    }
+
+
+def test_a_failure_that_cannot_pass_is_not_retried(dags: dict[str, DAG], pipelines: Pipelines) -> None:
+    name = pipelines.create(source_query="SELECT id, 1 / 0 AS broken FROM content.genre")
+    state, tries, _ = run_dag(dags["runs_deferred"], name)
+    assert (state, tries) == ("failed", 1)
+    assert [run["status"] for run in pipelines.runs(name)] == ["FAILED"]
+
+
+def test_a_deferred_comparison_and_a_deferred_sensor_end_well(dags: dict[str, DAG], pipelines: Pipelines) -> None:
+    name = pipelines.create()
+    assert run_dag(dags["runs_in_worker"], name)[0] == "success"
+    state, _, result = run_dag(dags["compares_deferred"], name)
+    assert state == "success"
+    assert (result["status"], result["missing"], result["extra"], result["different"]) == ("MATCH", 0, 0, 0)
+    state, _, result = run_dag(dags["watches_deferred"], name)
+    assert state == "success"
+    assert result["run_id"] == pipelines.runs(name)[0]["id"]
+
+
+def test_a_deferred_sensor_gives_up_after_its_timeout(dags: dict[str, DAG], pipelines: Pipelines) -> None:
+    assert run_dag(dags["watches_deferred"], pipelines.create())[0] == "failed"
+
+
+def airflow(*arguments: str, **environment: str) -> tuple[int, str]:
+    """The exit code of a command of Airflow, and all that it printed."""
+    done = subprocess.run(
+        ["airflow", *arguments], env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_r12_the_example_dag_runs_as_the_readme_says(pipelines: Pipelines) -> None:
+    before = len(pipelines.runs("film_dim_full"))
+    folder = str(HERE.parent / "example_dags")
+    code, printed = airflow("dags", "test", "cinema_marts", AIRFLOW__CORE__DAGS_FOLDER=folder)
+    assert code == 0, printed
+    after = pipelines.runs("film_dim_full")
+    assert len(after) == before + 1
+    assert (after[-1]["status"], after[-1]["rows_read"]) == ("SUCCESS", 1000)
+    with create_session() as session:
+        run = session.query(DagRun).filter_by(dag_id="cinema_marts").order_by(DagRun.id.desc()).first()
+        assert run is not None
+        states = {task.task_id: str(task.state) for task in run.get_task_instances(session=session)}
+    assert states == {
+        "film_dim": "success",
+        "film_rating_agg": "success",
+        "compare_film_dim": "success",
+        "compare_film_rating_agg": "success",
+        "with_search": "success",
+        "film_dim_es": "skipped",
+        "film_rating_agg_es": "skipped",
+        "genre_dim_is_fresh": "success",
+    }
+
+
+def test_airflow_knows_the_provider_and_the_form_of_its_connection() -> None:
+    manager = ProvidersManager()
+    assert "airflow-provider-vitrina" in manager.providers
+    assert manager.hooks["vitrina"] is not None
+    behaviour = manager.field_behaviours["vitrina"]
+    assert behaviour["relabeling"]["password"] == "API key"
+    fields = {name for name in manager.connection_form_widgets if name.startswith("extra__vitrina__")}
+    assert fields == {f"extra__vitrina__{name}" for name in ("ca_file", "timeout_seconds", "patience_seconds")}
+
+
+def test_airflow_tests_the_connection() -> None:
+    assert "Connection success" in airflow("connections", "test", "vitrina_default")[1]
+
+
+def test_airflow_says_that_a_key_is_wrong_and_does_not_show_it() -> None:
+    wrong = json.dumps({**CONNECTION, "password": "vk_wrong"})
+    printed = airflow("connections", "test", "vitrina_wrong", AIRFLOW_CONN_VITRINA_WRONG=wrong)[1]
+    assert "[UNAUTHENTICATED]" in printed
+    assert "vk_wrong" not in printed
