@@ -35,7 +35,7 @@ export interface Sink {
   restorePrevious?(request: RestoreRequest): Promise<void>;
 }
 
-export interface ClearAwayRequest {
+interface ClearAwayRequest {
   readonly target: Target;
   readonly pipelineId: string;
   readonly options: TargetOptions;
