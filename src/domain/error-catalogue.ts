@@ -326,7 +326,7 @@ export const ERROR_CATALOGUE = {
     403,
     "never",
     "The database refused access",
-    "Grant the role named in the detail what it needs; see docs on roles.",
+    "Grant the role named in the detail what it needs; see docs/guides/production.md.",
   ),
   DATABASE_UNAVAILABLE: entry(
     503,
