@@ -1,9 +1,9 @@
 import { Gauge, type Registry } from "prom-client";
 import { PIPELINE_STATUSES } from "../../domain/pipeline-status.ts";
-import { nextRunAt, parseSchedule } from "../../domain/schedule.ts";
 import { watermarkSeconds } from "../../domain/watermark.ts";
 import type { MetaStore, PipelineVitals, Survey } from "../../meta-store/meta-store.ts";
 import type { Log } from "../../observability/log.ts";
+import { DueTimes } from "./due-times.ts";
 
 /** Each has about ten series, in every scrape and in Prometheus. Beyond this, the first by name must do. */
 const MOST_PIPELINES = 500;
@@ -17,12 +17,13 @@ export interface PipelineGauges {
 export function createPipelineGauges(registry: Registry, store: Pick<MetaStore, "survey">, log: Log): PipelineGauges {
   const all = createGauges(registry);
   const { metaStoreUp, ...surveyed } = all;
+  const dueTimes = new DueTimes();
   return {
     async refresh() {
       try {
         const survey = await store.survey(MOST_PIPELINES);
         for (const gauge of Object.values(surveyed)) gauge.reset();
-        show(all, survey);
+        show(all, survey, dueTimes.of(survey.pipelines));
       } catch (error) {
         // The rest of the scrape is as good as ever, and old values would hide that these are not known.
         log.warn({ err: error }, "the metrics of the pipelines could not be read");
@@ -75,7 +76,7 @@ function createGauges(registry: Registry) {
   };
 }
 
-function show(gauges: Gauges, survey: Survey): void {
+function show(gauges: Gauges, survey: Survey, dueTimes: readonly (number | undefined)[]): void {
   gauges.metaStoreUp.set(1);
   for (const [status, count] of survey.byStatus) gauges.byStatus.set({ status }, count);
   gauges.waiting.set(survey.waiting);
@@ -83,30 +84,17 @@ function show(gauges: Gauges, survey: Survey): void {
   gauges.runners.set({ state: "alive" }, survey.runnersAlive);
   gauges.runners.set({ state: "lost" }, survey.runnersLost);
   gauges.leftOut.set(survey.leftOut);
-  for (const vitals of survey.pipelines) showPipeline(gauges, vitals);
+  for (const [index, vitals] of survey.pipelines.entries()) showPipeline(gauges, vitals, dueTimes[index]);
 }
 
-function showPipeline(gauges: Gauges, vitals: PipelineVitals): void {
+function showPipeline(gauges: Gauges, vitals: PipelineVitals, due: number | undefined): void {
   const { name: pipeline, lastSuccessSeconds, lastRunRejected } = vitals;
   for (const status of PIPELINE_STATUSES) gauges.status.set({ pipeline, status }, status === vitals.status ? 1 : 0);
   if (lastSuccessSeconds !== null) gauges.lastSuccess.set({ pipeline }, lastSuccessSeconds);
   if (lastRunRejected !== null) gauges.rejected.set({ pipeline }, lastRunRejected);
-  const due = dueSeconds(vitals);
   if (due !== undefined) gauges.due.set({ pipeline }, due);
   const watermark = vitals.watermark === null ? undefined : watermarkSeconds(vitals.watermark);
   if (watermark !== undefined) gauges.watermark.set({ pipeline }, watermark);
-}
-
-/** Whoever changes a pipeline does not make it late. */
-function dueSeconds({ schedule, lastSuccessSeconds, changedAtSeconds }: PipelineVitals): number | undefined {
-  if (schedule === null) return undefined;
-  const since = new Date(Math.max(lastSuccessSeconds ?? 0, changedAtSeconds) * 1000);
-  try {
-    return nextRunAt(parseSchedule(schedule), since).getTime() / 1000;
-  } catch {
-    // Written by hand, past the API; the runner says so in schedule_error.
-    return undefined;
-  }
 }
 
 /** A reset leaves a gauge without labels at 0, which would be a statement. */
