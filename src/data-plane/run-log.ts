@@ -1,4 +1,4 @@
-import type { RunLogLevel } from "../domain/run-log.ts";
+import type { LineLevel } from "../domain/log-level.ts";
 import type { Log } from "../observability/log.ts";
 import type { RunLogBook, RunLogs } from "../observability/run-logs.ts";
 
@@ -52,7 +52,7 @@ export class RunLog implements Log {
     this.#book.end();
   }
 
-  #write(level: RunLogLevel, fields: object, message: string): void {
+  #write(level: LineLevel, fields: object, message: string): void {
     const { trace_id } = this.#ids;
     this.#log[level]({ ...this.#ids, ...fields }, message);
     this.#book.add(level, trace_id === undefined ? fields : { ...fields, trace_id }, message);

@@ -1,15 +1,12 @@
 import { z } from "zod";
+import { LINE_LEVELS, type LineLevel } from "./log-level.ts";
 
 /** The lines that a run wrote, kept with the run. */
-
-/** From the finest to the gravest. */
-export const RUN_LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
-export type RunLogLevel = (typeof RUN_LOG_LEVELS)[number];
 
 export const runLogLineSchema = z.object({
   id: z.int().describe("Grows from line to line."),
   at: z.date(),
-  level: z.enum(RUN_LOG_LEVELS),
+  level: z.enum(LINE_LEVELS),
   message: z.string(),
   fields: z.record(z.string(), z.unknown()).describe("What the message is about: rows, timings, codes."),
 });
@@ -19,15 +16,10 @@ export type RunLogLine = z.infer<typeof runLogLineSchema>;
 export interface NewRunLogLine {
   readonly runId: string;
   readonly at: Date;
-  readonly level: RunLogLevel;
+  readonly level: LineLevel;
   readonly message: string;
   /** An object as JSON, without secrets. */
   readonly fields: string;
-}
-
-/** The level itself, and all that are graver. */
-export function levelsFrom(least: RunLogLevel): readonly RunLogLevel[] {
-  return RUN_LOG_LEVELS.slice(RUN_LOG_LEVELS.indexOf(least));
 }
 
 /** The last lines of a run are written after it has ended; so much later nothing more is to be expected. */

@@ -4,13 +4,14 @@ import type { AuditEntry, AuditedAttempt, AuditOrigin } from "../domain/audit.ts
 import type { Changes } from "../domain/change.ts";
 import type { Checkpoint, ScanPosition } from "../domain/checkpoint.ts";
 import type { ErrorCode } from "../domain/error-catalogue.ts";
+import type { LineLevel } from "../domain/log-level.ts";
 import type { NewPipeline, Pipeline, PipelineId, PipelinePatch, RunId, TargetOptions } from "../domain/pipeline.ts";
 import type { PipelineStatus } from "../domain/pipeline-status.ts";
 import type { PipelineVersion } from "../domain/pipeline-version.ts";
 import type { Reconcile, ReconcileReport } from "../domain/reconcile.ts";
 import type { Reject } from "../domain/reject.ts";
 import type { BatchCounters, Run, RunStatus, RunTrigger } from "../domain/run.ts";
-import type { NewRunLogLine, RunLogLevel, RunLogLine } from "../domain/run-log.ts";
+import type { NewRunLogLine, RunLogLine } from "../domain/run-log.ts";
 import type { RegisteredTask, RunnerView } from "../domain/runner.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
 import type { Candidate, NextStart, Watermark } from "../domain/watermark.ts";
@@ -191,7 +192,7 @@ export interface RejectsPage extends PageRequest {
 
 export interface RunLogRequest extends PageRequest {
   /** Only lines of this level, and graver ones. */
-  readonly level?: RunLogLevel | undefined;
+  readonly level?: LineLevel | undefined;
 }
 
 export interface Page<T> {

@@ -1,15 +1,9 @@
 import { pino } from "pino";
 import pretty from "pino-pretty";
+import type { LineLevel, LogLevel } from "../domain/log-level.ts";
 
 /** What the rest of the program needs of a logger. Fields carry the ids; the message is a short sentence. */
-export interface Log {
-  debug(fields: object, message: string): void;
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
-export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
+export type Log = Readonly<Record<LineLevel, (fields: object, message: string) => void>>;
 
 /** What a secret looks like, wherever it stands, and what is left of it. Quotes stay, so that JSON stays JSON. */
 const SECRETS: readonly (readonly [RegExp, string])[] = [

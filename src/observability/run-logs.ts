@@ -1,7 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { VitrinaError } from "../domain/error-catalogue.ts";
-import { levelsFrom, type NewRunLogLine, type RunLogLevel } from "../domain/run-log.ts";
-import type { Log, LogLevel } from "./log.ts";
+import { type LineLevel, type LogLevel, levelsFrom } from "../domain/log-level.ts";
+import type { NewRunLogLine } from "../domain/run-log.ts";
+import type { Log } from "./log.ts";
 import { keptFields } from "./run-log-fields.ts";
 
 /** So many lines of a run are kept as they come, and so many of its last ones when it ends. */
@@ -22,7 +23,7 @@ export interface RunLogsOptions {
 
 /** The log of one run. */
 export interface RunLogBook {
-  add(level: RunLogLevel, fields: object, message: string): void;
+  add(level: LineLevel, fields: object, message: string): void;
   /** Nothing follows: its last lines are written. */
   end(): void;
 }
@@ -33,7 +34,7 @@ export interface RunLogBook {
  */
 export class RunLogs {
   readonly #options: RunLogsOptions;
-  readonly #levels: ReadonlySet<RunLogLevel>;
+  readonly #levels: ReadonlySet<LineLevel>;
   readonly #waiting: NewRunLogLine[] = [];
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
@@ -42,7 +43,7 @@ export class RunLogs {
 
   constructor(options: RunLogsOptions) {
     this.#options = options;
-    this.#levels = new Set(options.level === "silent" ? [] : levelsFrom(options.level));
+    this.#levels = new Set(levelsFrom(options.level));
   }
 
   /** How many lines could not be written. */
@@ -55,7 +56,7 @@ export class RunLogs {
     let isFull = false;
     let leftOut = 0;
     const tail: NewRunLogLine[] = [];
-    const line = (level: RunLogLevel, fields: object, message: string): NewRunLogLine => ({
+    const line = (level: LineLevel, fields: object, message: string): NewRunLogLine => ({
       runId,
       at: new Date(),
       level,

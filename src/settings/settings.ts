@@ -1,6 +1,7 @@
 import { createHmac } from "node:crypto";
 import { resolve } from "node:path";
 import { z } from "zod";
+import { LOG_LEVELS, type LogLevel } from "../domain/log-level.ts";
 import { type ApiSettings, apiFields, apiMistakes, apiSettings } from "./api-settings.ts";
 import { commaList, type Environment, invalidSettings, isHttpUrl, readEnvironment } from "./environment.ts";
 import { type TracingSettings, tracingFields, tracingSettings } from "./tracing-settings.ts";
@@ -29,8 +30,7 @@ const searchUrls = commaList.refine(
   "is not a list of http or https URLs, separated by commas",
 );
 
-const logLevel = z.enum(["debug", "info", "warn", "error", "silent"], "is not debug, info, warn, error or silent");
-type LogLevel = z.infer<typeof logLevel>;
+const logLevel = z.enum(LOG_LEVELS, "is not debug, info, warn, error or silent");
 
 const schema = z.object({
   DATABASE_URL: databaseUrl.optional(),

@@ -25,6 +25,30 @@ describe("settings", () => {
     expect(() => parseSettings({ METRICS_PORT: "65536" }, "/")).toThrow("METRICS_PORT is not between 0 and 65535");
   });
 
+  it("turn tracing on where a collector is named, and only there", () => {
+    const tracing = (environment: Record<string, string>) => parseSettings(environment, "/").tracing;
+    expect(tracing({ OTEL_SERVICE_NAME: "marts" })).toBeUndefined();
+    expect(tracing({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318/" })).toEqual({
+      url: "http://collector:4318/v1/traces",
+      headers: {},
+      serviceName: "vitrina",
+    });
+    const whole = {
+      OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "https://traces.example/in",
+      OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20s3cret%3D, x-team=cinema",
+      OTEL_SERVICE_NAME: "marts",
+    };
+    expect(tracing(whole)).toEqual({
+      url: "https://traces.example/in",
+      headers: { authorization: "Bearer s3cret=", "x-team": "cinema" },
+      serviceName: "marts",
+    });
+    const mistaken = () => tracing({ OTEL_EXPORTER_OTLP_ENDPOINT: "collector", OTEL_EXPORTER_OTLP_HEADERS: "s3cret" });
+    expect(mistaken).toThrow(/OTEL_EXPORTER_OTLP_ENDPOINT .*\n.*OTEL_EXPORTER_OTLP_HEADERS/);
+    expect(mistaken).not.toThrow("s3cret");
+  });
+
   it("name every mistake at once, and never the value of a secret", () => {
     const mistakes = () =>
       parseSettings(

@@ -1,6 +1,7 @@
 import { z } from "zod";
+import { LINE_LEVELS } from "../../domain/log-level.ts";
 import { RUN_STATUSES } from "../../domain/run.ts";
-import { RUN_LOG_LEVELS, runLogLineSchema } from "../../domain/run-log.ts";
+import { runLogLineSchema } from "../../domain/run-log.ts";
 import type { ChangeListener } from "../changes/change-listener.ts";
 import { waitSchema, waitUntil } from "../changes/wait.ts";
 import { answer } from "../openapi.ts";
@@ -26,7 +27,7 @@ const getRunLog = {
   params: idParams.extend({ run_id: z.string().min(1).describe("The id of the run.") }),
   querystring: pageQuery.extend({
     after: z.string().max(100).optional().describe("The `next` of the page before, or the id of a line."),
-    level: z.enum(RUN_LOG_LEVELS).optional().describe("Only lines of this level and graver ones."),
+    level: z.enum(LINE_LEVELS).optional().describe("Only lines of this level and graver ones."),
     wait: waitSchema.default(0).describe("Wait at most so long, up to 60s, until there is a line or the log is over."),
   }),
   response: { 200: answer("A page of the log.", runLogSchema), ...problems(404, 422) },

@@ -1,5 +1,6 @@
+import { levelsFrom } from "../../domain/log-level.ts";
 import { isPipelineId, type PipelineId } from "../../domain/pipeline.ts";
-import { LAST_LINES_AFTER_MS, levelsFrom, type NewRunLogLine, type RunLogLine } from "../../domain/run-log.ts";
+import { LAST_LINES_AFTER_MS, type NewRunLogLine, type RunLogLine } from "../../domain/run-log.ts";
 import type { Pool } from "../../postgres/connection.ts";
 import type { RunLogPage, RunLogRequest } from "../meta-store.ts";
 import { invalidPageMark } from "./page-mark.ts";
