@@ -40,7 +40,7 @@ class Pipelines:
         self._names: list[str] = []
 
     def create(self, **configuration: Any) -> str:
-        name = f"t_{uuid.uuid4().hex[:12]}"
+        name = configuration.get("name", f"t_{uuid.uuid4().hex[:12]}")
         defaults = {
             "name": name,
             "source_query": "SELECT id, name FROM content.genre",

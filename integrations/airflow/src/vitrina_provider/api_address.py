@@ -6,6 +6,10 @@ import ssl
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import httpx
+
+from vitrina_provider.problems import VitrinaConnectionError
+
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
@@ -18,7 +22,7 @@ class ApiAddress:
     base_url: str
     # Kept out of repr, so that no log and no traceback shows it.
     api_key: str | None = field(repr=False)
-    tls: ssl.SSLContext | bool = field(repr=False)
+    tls: ssl.SSLContext = field(repr=False)
     timeout_seconds: float
     patience_seconds: float
 
@@ -29,14 +33,14 @@ class ApiAddress:
 
 
 def read_connection(connection: Connection) -> ApiAddress:
-    """Raises ValueError with a sentence about the field that is wrong."""
+    """Raises VitrinaConnectionError with a sentence about the field that is wrong."""
     extra = connection.extra_dejson
     scheme = (connection.schema or "http").lower()
     if scheme not in ("http", "https"):
-        raise ValueError(f"The schema of the connection {connection.conn_id} must be http or https, not {scheme}.")
+        raise VitrinaConnectionError(f"The schema of {connection.conn_id} must be http or https, not {scheme}.")
     host = connection.host or "127.0.0.1"
     if "/" in host:
-        raise ValueError(f"The host of the connection {connection.conn_id} is a name or an address, without a path.")
+        raise VitrinaConnectionError(f"The host of {connection.conn_id} is a name or an address, without a path.")
     port = connection.port or (443 if scheme == "https" else 8000)
     return ApiAddress(
         base_url=f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/api/v1",
@@ -47,14 +51,12 @@ def read_connection(connection: Connection) -> ApiAddress:
     )
 
 
-def _tls_by(ca_file: str | None) -> ssl.SSLContext | bool:
+def _tls_by(ca_file: str | None) -> ssl.SSLContext:
     """There is no way to switch the check off: a key must not be sent to whoever answers."""
-    if not ca_file:
-        return True
     try:
-        return ssl.create_default_context(cafile=ca_file)
+        return ssl.create_default_context(cafile=ca_file) if ca_file else httpx.create_ssl_context()
     except (OSError, ssl.SSLError) as error:
-        raise ValueError(f"The CA file {ca_file} cannot be read: {error}.") from error
+        raise VitrinaConnectionError(f"The CA file {ca_file} cannot be read: {error}.") from error
 
 
 def _seconds(extra: dict[str, Any], name: str, default: float) -> float:
@@ -66,5 +68,5 @@ def _seconds(extra: dict[str, Any], name: str, default: float) -> float:
     except (TypeError, ValueError):
         seconds = -1.0
     if seconds < 0:
-        raise ValueError(f"{name} in the extra of the connection must be a number of seconds.")
+        raise VitrinaConnectionError(f"{name} in the extra of the connection must be a number of seconds.")
     return seconds

@@ -15,7 +15,13 @@ from airflow.sdk import BaseHook
 
 from vitrina_provider.api_address import ApiAddress, read_connection
 from vitrina_provider.patience import Patience
-from vitrina_provider.problems import VitrinaApiError, VitrinaTrouble, VitrinaUnreachableError, problem_in
+from vitrina_provider.problems import (
+    VitrinaApiError,
+    VitrinaConnectionError,
+    VitrinaError,
+    VitrinaUnreachableError,
+    problem_in,
+)
 
 # The API waits no longer than this for one answer.
 LONGEST_WAIT_SECONDS = 60
@@ -96,7 +102,7 @@ class VitrinaHook(BaseHook):
         """Asks something that needs a valid key, and only once: a person waits in front of the form."""
         try:
             outcome = self._try(Call("GET", "/pipelines", {"limit": "1"}))
-        except ValueError as error:
+        except VitrinaConnectionError as error:
             return False, str(error)
         if isinstance(outcome, httpx.Response):
             return True, f"Vitrina answers at {self.get_conn().base_url}."
@@ -134,7 +140,7 @@ class VitrinaHook(BaseHook):
                 return outcome
             await asyncio.sleep(self._delay_or_raise(call, outcome, patience))
 
-    def _try(self, call: Call) -> httpx.Response | VitrinaTrouble:
+    def _try(self, call: Call) -> httpx.Response | VitrinaError:
         # A client for each request: `on_kill` interrupts one request to send another.
         try:
             with httpx.Client(**self._client_options(call)) as client:
@@ -143,7 +149,7 @@ class VitrinaHook(BaseHook):
             return VitrinaUnreachableError(self.get_conn().base_url, error)
         return problem_in(response) or response
 
-    async def _atry(self, call: Call) -> httpx.Response | VitrinaTrouble:
+    async def _atry(self, call: Call) -> httpx.Response | VitrinaError:
         try:
             async with httpx.AsyncClient(**self._client_options(call)) as client:
                 response = await client.request(call.method, call.path, params=call.query, headers=call.headers)
@@ -151,7 +157,7 @@ class VitrinaHook(BaseHook):
             return VitrinaUnreachableError(self.get_conn().base_url, error)
         return problem_in(response) or response
 
-    def _delay_or_raise(self, call: Call, trouble: VitrinaTrouble, patience: Patience) -> float:
+    def _delay_or_raise(self, call: Call, trouble: VitrinaError, patience: Patience) -> float:
         delay = patience.delay_after(trouble) if call.is_repeatable else None
         if delay is None:
             raise trouble

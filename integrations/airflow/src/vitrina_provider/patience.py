@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from vitrina_provider.problems import VitrinaTrouble
+    from vitrina_provider.problems import VitrinaError
 
 _FIRST_DELAY_SECONDS = 0.25
 _LONGEST_DELAY_SECONDS = 10.0
@@ -20,7 +20,7 @@ class Patience:
         self._gives_up_at = time.monotonic() + seconds
         self._delay = _FIRST_DELAY_SECONDS
 
-    def delay_after(self, trouble: VitrinaTrouble) -> float | None:
+    def delay_after(self, trouble: VitrinaError) -> float | None:
         """Seconds until the next try; None when there is none."""
         # Spread, so that a hundred tasks do not come back in the same moment.
         delay = trouble.retry_after_seconds or self._delay * random.uniform(0.5, 1.0)  # noqa: S311

@@ -25,37 +25,40 @@ PASSING_CODES = frozenset(
 )
 
 
-class VitrinaApiError(Exception):
-    """The API refused a request. The text is for a person: what is wrong, and what to do."""
+class VitrinaError(Exception):
+    """What a request to Vitrina can end in. The text is for a person: what is wrong, and what to do."""
+
+    # True when the same request may succeed a little later, without anybody's help.
+    may_pass: bool = False
+    retry_after_seconds: float | None = None
+
+
+class VitrinaConnectionError(VitrinaError):
+    """The connection of Airflow cannot be used as it is."""
+
+
+class VitrinaApiError(VitrinaError):
+    """The API refused a request."""
 
     def __init__(self, status: int, problem: dict[str, Any], retry_after_seconds: float | None = None) -> None:
         self.status = status
         self.code = str(problem.get("code", f"HTTP_{status}"))
-        self.pipeline_status: str | None = problem.get("pipeline_status")
         self.retry_after_seconds = retry_after_seconds
+        self.may_pass = status >= 500 or status in (408, 429) or self.code == "IDEMPOTENCY_KEY_IN_USE"
         sentences = [problem.get("detail") or f"The API answered with status {status}.", problem.get("hint")]
         sentences += [f"{error['pointer']}: {error['message']}" for error in problem.get("errors", [])]
         super().__init__(f"{' '.join(filter(None, sentences))} [{self.code}]")
 
-    @property
-    def may_pass(self) -> bool:
-        """True when the same request may succeed a little later, without anybody's help."""
-        return self.status >= 500 or self.status in (408, 429) or self.code == "IDEMPOTENCY_KEY_IN_USE"
 
-
-class VitrinaUnreachableError(Exception):
+class VitrinaUnreachableError(VitrinaError):
     """No answer came at all."""
 
     may_pass = True
-    retry_after_seconds: float | None = None
 
     def __init__(self, base_url: str, cause: httpx.TransportError) -> None:
         reason = str(cause) or type(cause).__name__
         hint = "Check that it runs, and that host, port and schema of the connection are right."
         super().__init__(f"The API of Vitrina at {base_url} does not answer: {reason}. {hint}")
-
-
-VitrinaTrouble = VitrinaApiError | VitrinaUnreachableError
 
 
 def problem_in(response: httpx.Response) -> VitrinaApiError | None:

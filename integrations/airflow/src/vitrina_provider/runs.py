@@ -44,5 +44,5 @@ def result_of(status: dict[str, Any], *, fail_fast: bool) -> dict[str, Any]:
         sentence = run["error"] or "Nothing is known of the cause."
         message = f"{name} failed: {sentence} [{code}, run {run['id']}]"
         raise task_failure(message, may_pass=not fail_fast or code in PASSING_CODES)
-    counts = {name: run[name] for name in _COUNTS}
+    counts = {count: run[count] for count in _COUNTS}
     return {"pipeline": name, "run_id": run["id"], "run_request": run["run_request"], **counts}

@@ -11,11 +11,13 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.configuration import conf
 
 from vitrina_provider.hook import VitrinaHook
-from vitrina_provider.problems import VitrinaApiError, VitrinaUnreachableError, task_failure
+from vitrina_provider.problems import VitrinaApiError, VitrinaError, task_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import timedelta
+
+    from vitrina_provider.deadlines import Deadline
 
 
 class VitrinaOperator(BaseOperator):
@@ -50,13 +52,8 @@ class VitrinaOperator(BaseOperator):
     def hook(self) -> VitrinaHook:
         return VitrinaHook(self.vitrina_conn_id)
 
-    def deadline_from_now(self) -> float | None:
-        """Seconds since 1970, because a trigger in another process has to understand it."""
+    def deadline_from_now(self) -> Deadline:
         return None if self.timeout is None else time.time() + self.timeout.total_seconds()
-
-
-def has_passed(deadline: float | None) -> bool:
-    return deadline is not None and time.time() >= deadline
 
 
 @contextmanager
@@ -64,7 +61,7 @@ def failing_the_task() -> Iterator[None]:
     """Turns what the API refuses into a failed task, which Airflow repeats only where that can help."""
     try:
         yield
-    except (VitrinaApiError, VitrinaUnreachableError) as error:
+    except VitrinaError as error:
         # A status can change by itself, unlike a wrong key or a missing pipeline.
         is_status = isinstance(error, VitrinaApiError) and error.code == "STATUS_CONFLICT"
         raise task_failure(str(error), may_pass=error.may_pass or is_status) from error

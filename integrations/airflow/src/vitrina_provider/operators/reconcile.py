@@ -6,7 +6,8 @@ import itertools
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from vitrina_provider.operators.base import VitrinaOperator, failing_the_task, has_passed
+from vitrina_provider.deadlines import at_most, has_passed
+from vitrina_provider.operators.base import VitrinaOperator, failing_the_task
 from vitrina_provider.problems import task_failure
 from vitrina_provider.reconciles import is_over, result_of
 from vitrina_provider.task_key import task_key
@@ -14,6 +15,8 @@ from vitrina_provider.triggers.reconcile import VitrinaReconcileTrigger
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from vitrina_provider.deadlines import Deadline
 
 
 class VitrinaReconcileOperator(VitrinaOperator):
@@ -56,7 +59,7 @@ class VitrinaReconcileOperator(VitrinaOperator):
                 break
         return pipeline_id, reconcile_id
 
-    def _follow(self, pipeline_id: str, reconcile_id: str, deadline: float | None) -> dict[str, Any]:
+    def _follow(self, pipeline_id: str, reconcile_id: str, deadline: Deadline) -> dict[str, Any]:
         while True:
             reconcile = self.hook.reconcile(pipeline_id, reconcile_id)
             if is_over(reconcile):
@@ -65,9 +68,9 @@ class VitrinaReconcileOperator(VitrinaOperator):
                 raise task_failure(f"{self.pipeline} was not compared within {self.timeout}.", may_pass=True)
             if self.deferrable:
                 self._defer(pipeline_id, reconcile_id, deadline)
-            time.sleep(self.poll_seconds)
+            time.sleep(at_most(self.poll_seconds, deadline))
 
-    def _defer(self, pipeline_id: str, reconcile_id: str, deadline: float | None) -> NoReturn:
+    def _defer(self, pipeline_id: str, reconcile_id: str, deadline: Deadline) -> NoReturn:
         trigger = VitrinaReconcileTrigger(
             vitrina_conn_id=self.vitrina_conn_id,
             deadline=deadline,

@@ -6,10 +6,11 @@ import itertools
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
+from vitrina_provider.deadlines import has_passed, whole_seconds
 from vitrina_provider.hook import LONGEST_WAIT_SECONDS
 from vitrina_provider.links import VitrinaRunLink
-from vitrina_provider.operators.base import VitrinaOperator, failing_the_task, has_passed
-from vitrina_provider.problems import VitrinaApiError, VitrinaUnreachableError, task_failure
+from vitrina_provider.operators.base import VitrinaOperator, failing_the_task
+from vitrina_provider.problems import VitrinaApiError, VitrinaError, task_failure
 from vitrina_provider.runs import has_ended_badly, is_stuck, result_of
 from vitrina_provider.task_key import task_key
 from vitrina_provider.triggers.run import VitrinaRunTrigger
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow.sdk import Context
+
+    from vitrina_provider.deadlines import Deadline
 
 Answer = TypeVar("Answer")
 
@@ -83,7 +86,7 @@ class VitrinaRunPipelineOperator(VitrinaOperator):
         pipeline_id, run_request = self.followed
         return f"{self.hook.get_conn().base_url}/pipelines/{pipeline_id}/runs?run_request={run_request}"
 
-    def _request_run(self, key: str, deadline: float | None) -> tuple[str, int]:
+    def _request_run(self, key: str, deadline: Deadline) -> tuple[str, int]:
         if self.full:
             # By the same key in every try: what a retry continues must not be forgotten again.
             self._when_at_rest(partial(self.hook.reset_state, self.pipeline, f"{key}-reset"), deadline)
@@ -100,7 +103,7 @@ class VitrinaRunPipelineOperator(VitrinaOperator):
                 break
         return pipeline_id, run_request
 
-    def _when_at_rest(self, ask: Callable[[], Answer], deadline: float | None) -> Answer:
+    def _when_at_rest(self, ask: Callable[[], Answer], deadline: Deadline) -> Answer:
         """A pause under way, or for `full` another run, must end before the request is accepted."""
         while True:
             try:
@@ -109,14 +112,16 @@ class VitrinaRunPipelineOperator(VitrinaOperator):
                 if error.code != "STATUS_CONFLICT" or self._is_killed or has_passed(deadline):
                     raise
                 self.log.info("%s Waiting until it is at rest.", error)
-                self.hook.run_status(self.pipeline, wait_seconds=self.wait_seconds)
+                self.hook.run_status(self.pipeline, wait_seconds=whole_seconds(self.wait_seconds, deadline))
 
-    def _follow(self, pipeline_id: str, run_request: int, deadline: float | None) -> dict[str, Any]:
+    def _follow(self, pipeline_id: str, run_request: int, deadline: Deadline) -> dict[str, Any]:
         self.followed = (pipeline_id, run_request)
         wait_seconds = 0
         while True:
             status = self.hook.run_status(pipeline_id, run_request, wait_seconds)
             if self._is_killed:
+                # Again, because the kill may have come before there was anything to leave.
+                self._leave(pipeline_id, run_request)
                 raise task_failure(f"The task that ran {status['name']} was killed.", may_pass=True)
             if status["over"]:
                 return result_of(status, fail_fast=self.fail_fast)
@@ -131,9 +136,9 @@ class VitrinaRunPipelineOperator(VitrinaOperator):
                 raise task_failure(f"{status['name']} has not ended within {self.timeout}.", may_pass=True)
             if self.deferrable:
                 self._defer(pipeline_id, run_request, deadline)
-            wait_seconds = self.wait_seconds
+            wait_seconds = whole_seconds(self.wait_seconds, deadline)
 
-    def _defer(self, pipeline_id: str, run_request: int, deadline: float | None) -> NoReturn:
+    def _defer(self, pipeline_id: str, run_request: int, deadline: Deadline) -> NoReturn:
         trigger = VitrinaRunTrigger(
             vitrina_conn_id=self.vitrina_conn_id,
             deadline=deadline,
@@ -153,7 +158,7 @@ class VitrinaRunPipelineOperator(VitrinaOperator):
             if not self.hook.run_status(pipeline_id, run_request)["over"]:
                 self.hook.request_pause(pipeline_id)
                 self.log.info("Asked Vitrina to pause; a later run continues after the last batch.")
-        except (VitrinaApiError, VitrinaUnreachableError) as error:
+        except VitrinaError as error:
             self.log.warning("The run was not paused, and goes on: %s", error)
 
     def _tell_progress(self, status: dict[str, Any]) -> None:

@@ -10,8 +10,9 @@ from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowSensorTimeout
 
+from vitrina_provider.deadlines import has_passed
 from vitrina_provider.hook import VitrinaHook
-from vitrina_provider.operators.base import failing_the_task, has_passed
+from vitrina_provider.operators.base import failing_the_task
 from vitrina_provider.triggers.freshness import VitrinaFreshnessTrigger
 
 if TYPE_CHECKING:

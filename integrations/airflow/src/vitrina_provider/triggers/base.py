@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import abc
-import asyncio
-import time
 from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from vitrina_provider.deadlines import has_passed
 from vitrina_provider.hook import VitrinaHook
-from vitrina_provider.problems import VitrinaApiError, VitrinaUnreachableError
+from vitrina_provider.problems import VitrinaError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from vitrina_provider.deadlines import Deadline
 
 
 class VitrinaTrigger(BaseTrigger):
@@ -24,7 +25,7 @@ class VitrinaTrigger(BaseTrigger):
     waited here or in its worker.
     """
 
-    def __init__(self, *, vitrina_conn_id: str, deadline: float | None, **arguments: Any) -> None:
+    def __init__(self, *, vitrina_conn_id: str, deadline: Deadline, **arguments: Any) -> None:
         super().__init__()
         self.vitrina_conn_id = vitrina_conn_id
         self.deadline = deadline
@@ -37,21 +38,14 @@ class VitrinaTrigger(BaseTrigger):
         return f"{cls.__module__}.{cls.__qualname__}", {**common, **self._arguments}
 
     @abc.abstractmethod
-    async def has_ended(self, wait_seconds: float) -> bool:
-        """Looks, and waits at most so long if it has not ended yet."""
+    async def has_ended(self) -> bool:
+        """Looks, and waits a while if it has not ended yet, but not beyond the deadline."""
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         try:
-            while not await self.has_ended(self._seconds_left()) and self._seconds_left() > 0:
+            while not await self.has_ended() and not has_passed(self.deadline):
                 pass
-        except (VitrinaApiError, VitrinaUnreachableError) as error:
+        except VitrinaError as error:
             self.log.warning("%s", error)
         # What was waited for goes along, so that the task needs no memory of its own.
         yield TriggerEvent(self.serialize()[1])
-
-    def _seconds_left(self) -> float:
-        return float("inf") if self.deadline is None else max(0.0, self.deadline - time.time())
-
-
-async def sleep_at_most(seconds: float, seconds_left: float) -> None:
-    await asyncio.sleep(min(seconds, seconds_left))

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
-from vitrina_provider.triggers.base import VitrinaTrigger, sleep_at_most
+from vitrina_provider.deadlines import at_most
+from vitrina_provider.triggers.base import VitrinaTrigger
+
+if TYPE_CHECKING:
+    from vitrina_provider.deadlines import Deadline
 
 
 class VitrinaFreshnessTrigger(VitrinaTrigger):
@@ -12,7 +18,7 @@ class VitrinaFreshnessTrigger(VitrinaTrigger):
         self,
         *,
         vitrina_conn_id: str,
-        deadline: float | None,
+        deadline: Deadline,
         pipeline: str,
         max_age_seconds: float,
         poll_seconds: float,
@@ -28,9 +34,9 @@ class VitrinaFreshnessTrigger(VitrinaTrigger):
         self.max_age = timedelta(seconds=max_age_seconds)
         self.poll_seconds = poll_seconds
 
-    async def has_ended(self, seconds_left: float) -> bool:
+    async def has_ended(self) -> bool:
         found = await self.hook.alast_success(self.pipeline)
         if found is not None and found[1] <= self.max_age:
             return True
-        await sleep_at_most(self.poll_seconds, seconds_left)
+        await asyncio.sleep(at_most(self.poll_seconds, self.deadline))
         return False

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING
+
+from vitrina_provider.deadlines import at_most
 from vitrina_provider.reconciles import is_over
-from vitrina_provider.triggers.base import VitrinaTrigger, sleep_at_most
+from vitrina_provider.triggers.base import VitrinaTrigger
+
+if TYPE_CHECKING:
+    from vitrina_provider.deadlines import Deadline
 
 
 class VitrinaReconcileTrigger(VitrinaTrigger):
@@ -11,7 +18,7 @@ class VitrinaReconcileTrigger(VitrinaTrigger):
         self,
         *,
         vitrina_conn_id: str,
-        deadline: float | None,
+        deadline: Deadline,
         pipeline_id: str,
         reconcile_id: str,
         poll_seconds: float,
@@ -27,8 +34,8 @@ class VitrinaReconcileTrigger(VitrinaTrigger):
         self.reconcile_id = reconcile_id
         self.poll_seconds = poll_seconds
 
-    async def has_ended(self, seconds_left: float) -> bool:
+    async def has_ended(self) -> bool:
         if is_over(await self.hook.areconcile(self.pipeline_id, self.reconcile_id)):
             return True
-        await sleep_at_most(self.poll_seconds, seconds_left)
+        await asyncio.sleep(at_most(self.poll_seconds, self.deadline))
         return False

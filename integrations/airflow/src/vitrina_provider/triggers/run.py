@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import math
+from typing import TYPE_CHECKING
 
-from vitrina_provider.problems import VitrinaApiError, VitrinaUnreachableError
+from vitrina_provider.deadlines import whole_seconds
+from vitrina_provider.problems import VitrinaError
 from vitrina_provider.runs import is_stuck
 from vitrina_provider.triggers.base import VitrinaTrigger
+
+if TYPE_CHECKING:
+    from vitrina_provider.deadlines import Deadline
 
 
 class VitrinaRunTrigger(VitrinaTrigger):
@@ -16,7 +20,7 @@ class VitrinaRunTrigger(VitrinaTrigger):
         self,
         *,
         vitrina_conn_id: str,
-        deadline: float | None,
+        deadline: Deadline,
         pipeline_id: str,
         run_request: int,
         wait_seconds: int,
@@ -35,8 +39,8 @@ class VitrinaRunTrigger(VitrinaTrigger):
         self.wait_seconds = wait_seconds
         self.pauses_when_killed = pauses_when_killed
 
-    async def has_ended(self, seconds_left: float) -> bool:
-        wait_seconds = math.ceil(min(self.wait_seconds, seconds_left))
+    async def has_ended(self) -> bool:
+        wait_seconds = whole_seconds(self.wait_seconds, self.deadline)
         status = await self.hook.arun_status(self.pipeline_id, self.run_request, wait_seconds)
         return bool(status["over"]) or is_stuck(status)
 
@@ -48,5 +52,5 @@ class VitrinaRunTrigger(VitrinaTrigger):
             status = await self.hook.arun_status(self.pipeline_id, self.run_request)
             if not status["over"]:
                 await self.hook.arequest_pause(self.pipeline_id)
-        except (VitrinaApiError, VitrinaUnreachableError) as error:
+        except VitrinaError as error:
             self.log.warning("The run was not paused, and goes on: %s", error)
