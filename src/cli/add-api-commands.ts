@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { isHttpUrl } from "../settings/cli-settings.ts";
+import { addApplyCommands } from "./commands/apply.ts";
 import { addEventsCommand } from "./commands/events.ts";
 import { addLogsCommand } from "./commands/logs.ts";
 import { addPauseCommand } from "./commands/pause.ts";
@@ -44,6 +45,7 @@ export function addApiCommands(program: Command): void {
   // For the commands that follow: only they know these options.
   program.configureHelp({ showGlobalOptions: true }).commandsGroup("Pipelines, through the API:");
   addPipelineCommands(program);
+  addApplyCommands(program);
   addStatusCommand(program);
   addRunCommand(program);
   addPauseCommand(program);

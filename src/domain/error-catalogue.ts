@@ -384,11 +384,11 @@ export const ERROR_CATALOGUE = {
     "The new index has not the documents that were written to it",
     "Nothing was switched; the next run loads anew. Look at the log of the cluster if it recurs.",
   ),
-  INDEX_AHEAD: entry(
+  TARGET_AHEAD: entry(
     409,
     "never",
-    "The index has newer documents than this run can write",
-    "The meta-store may come from an older backup, or somebody else writes here; run the pipeline once in mode full.",
+    "The target was written later than the meta-store knows of",
+    "The meta-store may come from an older backup, or another Vitrina writes here: see docs/guides/back-up.md.",
   ),
   NO_PREVIOUS_INDEX: entry(
     409,
@@ -501,6 +501,12 @@ export const ERROR_CATALOGUE = {
     "never",
     "The database belongs to a newer Vitrina",
     "Upgrade this program to the version that made the schema.",
+  ),
+  ROLE_MISSING: entry(
+    500,
+    "never",
+    "A role of Vitrina does not exist on this server",
+    "Was the database restored from a backup? Restore the roles before it: see docs/guides/back-up.md.",
   ),
   SCHEMA_MISSING: entry(500, "never", "The database has no Vitrina schema", "Run vitrina migrate first."),
   INTERNAL: entry(500, "retry", "Something went wrong inside Vitrina", "See the log for this request or run."),

@@ -1,4 +1,5 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
+import { VitrinaError } from "../domain/error-catalogue.ts";
 import { type Client, connect } from "../postgres/connection.ts";
 import { databaseError, sqlState } from "../postgres/errors.ts";
 import { quoteIdentifier, quoteLiteral } from "../postgres/identifiers.ts";
@@ -7,12 +8,12 @@ import { quoteIdentifier, quoteLiteral } from "../postgres/identifiers.ts";
 export async function enableRoleLogins(adminUrl: string, roleUrls: readonly string[]): Promise<void> {
   for (const url of roleUrls) {
     if (await canLogIn(url)) continue;
-    const { username, password } = new URL(url);
-    await asAdmin(adminUrl, `give ${username} its password`, (client) =>
-      client.query(
-        `ALTER ROLE ${quoteIdentifier(decodeURIComponent(username))} LOGIN PASSWORD ${quoteLiteral(scramVerifier(decodeURIComponent(password)))}`,
-      ),
-    );
+    const [role, password] = [decodeURIComponent(new URL(url).username), decodeURIComponent(new URL(url).password)];
+    await asAdmin(adminUrl, `let ${role} log in`, async (client) => {
+      const { rowCount } = await client.query("SELECT FROM pg_roles WHERE rolname = $1", [role]);
+      if (rowCount === 0) throw new VitrinaError("ROLE_MISSING", `There is no role ${role} on this server.`);
+      await client.query(`ALTER ROLE ${quoteIdentifier(role)} LOGIN PASSWORD ${quoteLiteral(scramVerifier(password))}`);
+    });
   }
 }
 

@@ -108,6 +108,55 @@ describe("trying out", () => {
   });
 });
 
+describe("configurations in files", () => {
+  const config = (name: string, more: object = {}) => ({
+    name,
+    source_query: "SELECT id, title FROM content.film",
+    target_table: `analytics.${name}`,
+    target_key: ["id"],
+    create_target: true,
+    ...more,
+  });
+
+  it("apply: creates, changes, and says so; what the file does not name stays", async () => {
+    const file = await bench.write("first.json", JSON.stringify(config("applied", { batch_size: 50 })));
+    expect(await bench.cli(["apply", "-f", file])).toEqual({
+      code: 0,
+      stdout: "applied: created (version 1)\n",
+      stderr: "",
+    });
+    expect((await bench.cli(["apply", "-f", file])).stdout).toBe("applied: as it was (version 1)\n");
+    const both = [config("applied", { description: "of films" }), config("applied_too")];
+    const second = await bench.write("second.yaml", JSON.stringify({ pipelines: both }));
+    expect((await bench.cli(["apply", "-f", second])).stdout).toBe(
+      "applied: changed (version 2)\napplied_too: created (version 1)\n",
+    );
+    expect(await bench.json(["get", "applied"])).toMatchObject({ batch_size: 50, description: "of films" });
+  });
+
+  it("apply: what is refused is named, and what came before it is told", async () => {
+    const pipelines = [config("fine"), config("refused", { source_query: "DELETE FROM content.film" })];
+    const file = await bench.write("partly.json", JSON.stringify({ pipelines }));
+    const { code, stdout, stderr } = await bench.cli(["apply", "-f", file]);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "fine: created (version 1)\n" });
+    expect(stderr).toMatch(/^vitrina: .*SELECT/);
+    const empty = await bench.write("empty.yaml", "");
+    expect(await bench.cli(["apply", "-f", empty])).toMatchObject({ code: 1, stdout: "" });
+    expect(await bench.cli(["apply", "-f", `${empty}.missing`])).toMatchObject({ code: 1, stdout: "" });
+  });
+
+  it("delete: says what goes and what stays, and without a terminal needs --yes", async () => {
+    await bench.create("unwanted");
+    const refused = await bench.cli(["delete", "unwanted"]);
+    expect(refused).toMatchObject({ code: 64, stdout: "" });
+    expect(refused.stderr).toMatch(
+      /^vitrina: unwanted is deleted with .*keeps its data\.\n {2}Add --yes to do it\.\n$/,
+    );
+    expect(await bench.cli(["delete", "unwanted", "--yes"])).toMatchObject({ code: 0 });
+    expect(await bench.cli(["delete", "unwanted", "--yes"])).toMatchObject({ code: 1 });
+  });
+});
+
 describe("versions and state", () => {
   it("versions, diff and restore go through what was configured before", async () => {
     await bench.create("changing");
@@ -202,6 +251,8 @@ describe("what goes wrong", () => {
     [["preview"]],
     [["preview", "film", "--query", "SELECT 1 AS id"]],
     [["validate"]],
+    [["apply"]],
+    [["delete"]],
     [["state", "film", "forget"]],
     [[]],
   ])("64 for wrong usage: vitrina %j", async (args) => {

@@ -3,6 +3,7 @@ import pg from "pg";
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
 import { prepareDatabase } from "../../src/main/database.ts";
 import { migrate } from "../../src/meta-store/migrate.ts";
+import { enableRoleLogins } from "../../src/meta-store/roles.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { dumpSchema } from "../support/schema-dump.ts";
 
@@ -48,6 +49,16 @@ describe("migrations", () => {
     expect(await database.query("SELECT to_regclass('etl.etl_pipelines') AS found")).toEqual([{ found: null }]);
     await database.query("DROP TABLE etl.etl_pipeline_tasks");
     expect((await migrate(database.url)).applied).not.toEqual([]);
+  });
+
+  it("a server without the roles, as a restored backup may find it, is named with what to do", async () => {
+    const login = new URL(database.urls.reader);
+    login.username = "vitrina_nobody";
+    await expect(enableRoleLogins(database.url, [login.href])).rejects.toMatchObject({
+      code: "ROLE_MISSING",
+      message: "There is no role vitrina_nobody on this server.",
+      hint: expect.stringContaining("docs/guides/back-up.md"),
+    });
   });
 
   it("a store on a database without the schema says so", async () => {

@@ -1,21 +1,19 @@
-import { readFileSync } from "node:fs";
 import type { Command } from "commander";
-import { parse } from "yaml";
-import type { Answer, Input } from "../api-client.ts";
+import type { Answer } from "../api-client.ts";
 import { type Cli, withCli } from "../cli.ts";
+import { FILE_HELP, readConfigurations } from "../configuration-file.ts";
 import { CliFailure, EXIT, type ExitCode } from "../failure.ts";
 import { printable } from "../text-width.ts";
 import { count } from "../words.ts";
 
 type Validation = Answer<"validatePipeline">;
-type Configuration = Input<"validateConfiguration">["body"];
 
 export function addValidateCommand(program: Command): void {
   program
     .command("validate")
     .argument("[name]", "name or id of a pipeline")
     .description("check a pipeline, or a configuration in a file, without running it; fails when it is not valid")
-    .option("-f, --file <file>", "YAML or JSON: one configuration, or a list of them under pipelines")
+    .option("-f, --file <file>", FILE_HELP)
     .action(withCli(validate));
 }
 
@@ -40,18 +38,6 @@ async function validateFile(cli: Cli, file: string): Promise<{ name: string; ans
     results.push({ name: body.name, answer: await cli.api.request("validateConfiguration", { body }) });
   }
   return results;
-}
-
-/** What is in them the API checks. */
-function readConfigurations(file: string): Configuration[] {
-  let content: unknown;
-  try {
-    content = parse(readFileSync(file, "utf8"));
-  } catch (error) {
-    throw new CliFailure(EXIT.failed, `${file} cannot be read: ${(error as Error).message}`);
-  }
-  const { pipelines } = (content ?? {}) as { pipelines?: unknown };
-  return (Array.isArray(pipelines) ? pipelines : [content]) as Configuration[];
 }
 
 function validationText(name: string, { valid, problems, reading, writing, estimated_rows }: Validation): string {

@@ -79,7 +79,7 @@ function batchResult(sent: BulkResult, duplicates: number, rejects: BatchResult[
 async function explain(error: unknown, request: SinkRequest, name: string): Promise<never> {
   if (!(error instanceof Superseded)) throw error;
   await request.requireLease();
-  throw new VitrinaError("INDEX_AHEAD", `es:${name} cannot take what this run writes: ${error.message}.`, {
+  throw new VitrinaError("TARGET_AHEAD", `es:${name} cannot take what this run writes: ${error.message}.`, {
     cause: error,
   });
 }

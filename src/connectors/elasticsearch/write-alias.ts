@@ -1,7 +1,6 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
-import type { SinkClaim } from "../sink.ts";
-import type { Cluster } from "./cluster.ts";
 import { addAlias, changeAliases, readFamily, removeAlias, writeAlias, writersOf } from "./index-family.ts";
+import type { LoadParts } from "./loads/load.ts";
 
 const MOST_TRIES = 5;
 
@@ -9,7 +8,10 @@ const MOST_TRIES = 5;
  * Takes the right to write to an index away from every earlier claim of the pipeline. The claim writes through an alias
  * of its own, which the next claim removes: a request of a runner that lost its lease then has nowhere to go.
  */
-export async function takeWriteAlias(cluster: Cluster, name: string, claim: SinkClaim, index: string): Promise<string> {
+export async function takeWriteAlias(
+  { cluster, name, request: { claim, requireLease } }: Pick<LoadParts, "cluster" | "name" | "request">,
+  index: string,
+): Promise<string> {
   const { pipelineId, epoch } = claim;
   const own = writeAlias(name, pipelineId, epoch);
   for (let tries = 0; tries < MOST_TRIES; tries++) {
@@ -18,7 +20,8 @@ export async function takeWriteAlias(cluster: Cluster, name: string, claim: Sink
     if (found === undefined) break;
     const writers = writersOf(found, name, pipelineId);
     if (writers.some((writer) => writer.epoch > epoch)) {
-      throw new VitrinaError("LEASE_LOST", `Another runner took es:${name} over (after epoch ${epoch}).`);
+      await requireLease();
+      throw new VitrinaError("TARGET_AHEAD", `es:${name} was written under a later claim than this one (${epoch}).`);
     }
     const earlier = writers.filter(({ alias }) => alias !== own);
     if (earlier.length === 0 && writers.length > 0) return own;

@@ -3,7 +3,7 @@ import type { SqlSession } from "../../domain/sql-session.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { databaseError, sqlState } from "../../postgres/errors.ts";
 import { quoteTable } from "../../postgres/identifiers.ts";
-import type { KeptCheckpoint, KeptPosition, SinkClaim } from "../sink.ts";
+import type { KeptCheckpoint, KeptPosition, SinkRequest } from "../sink.ts";
 
 /**
  * The target is in another database than the meta-store, so the two cannot commit together. A checkpoint of its own,
@@ -13,7 +13,7 @@ import type { KeptCheckpoint, KeptPosition, SinkClaim } from "../sink.ts";
 export async function openKeptCheckpoint(
   client: Client,
   schema: string,
-  { pipelineId, epoch }: SinkClaim,
+  { claim: { pipelineId, epoch }, requireLease }: Pick<SinkRequest, "claim" | "requireLease">,
 ): Promise<KeptCheckpoint> {
   const table = quoteTable({ schema, table: "_vitrina_checkpoint" });
   await client
@@ -31,7 +31,10 @@ export async function openKeptCheckpoint(
     [pipelineId, epoch],
   );
   const [row] = rows;
-  if (row === undefined) throw lost(pipelineId, epoch);
+  if (row === undefined) {
+    await requireLease();
+    throw new VitrinaError("TARGET_AHEAD", `The target was written under a later claim than this one (${epoch}).`);
+  }
 
   const exactlyOne = async (session: SqlSession, statement: string, values: unknown[]): Promise<void> => {
     const { rowCount } = await session.query(statement, [pipelineId, epoch, ...values]);

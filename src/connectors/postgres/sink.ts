@@ -32,8 +32,7 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink {
       if (target.kind !== "postgres") throw new VitrinaError("INTERNAL", `Not a PostgreSQL target: ${target.kind}.`);
       const client = await openWriterSession(config);
       try {
-        const { together, claim } = request;
-        const kept = together ? undefined : await openKeptCheckpoint(client, target.schema, claim);
+        const kept = request.together ? undefined : await openKeptCheckpoint(client, target.schema, request);
         const table = await readTargetTable(client, target, request);
         const load = chooseLoad(table, request);
         const resumed = request.load.kind === "replace" && (await load.canResume(client));

@@ -86,7 +86,7 @@ export function newIndexLoad(parts: LoadParts): Load {
     },
 
     async takeWriteAlias() {
-      const alias = await takeWriteAlias(cluster, name, claim, index);
+      const alias = await takeWriteAlias(parts, index);
       if (unfinished?.index === index) expected.documents = await refreshAndCount(parts, index);
       return alias;
     },

@@ -24,7 +24,7 @@ export function upsertLoad(parts: LoadParts): Load {
       await createIndex(cluster, { index, aliases, definition, mark: markOf(parts) });
     },
 
-    takeWriteAlias: () => takeWriteAlias(cluster, name, claim, index),
+    takeWriteAlias: () => takeWriteAlias(parts, index),
     count: () => undefined,
     finish: async () => ({ rows_deleted: 0 }),
     giveUp: async () => undefined,
