@@ -77,7 +77,8 @@ try {
   const scrapes = join(folder, "scrapes");
   const vitest = [join(root, "node_modules", "vitest", "vitest.mjs"), "run", "tests/e2e/metrics.test.ts"];
   check("real runs", process.execPath, vitest, { env: { ...process.env, METRICS_SCRAPES: scrapes } });
-  for (const file of existsSync(scrapes) ? readdirSync(scrapes) : []) {
+  if (!existsSync(scrapes)) throw new Error("tests/e2e/metrics.test.ts kept no scrapes");
+  for (const file of readdirSync(scrapes)) {
     const input = readFileSync(join(scrapes, file));
     check(`promtool check metrics: ${file}`, promtool, ["check", "metrics"], {
       input,

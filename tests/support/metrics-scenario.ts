@@ -2,6 +2,7 @@ import { faulted, openChaos, printed } from "./chaos.ts";
 import { createPipeline, createSource, INCREMENTAL, NEW_TARGET, OLD_TARGET } from "./chaos-kinds.ts";
 import type { TestDatabase } from "./database.ts";
 import { type Scrape, scrape } from "./scrape.ts";
+import { until } from "./until.ts";
 import { roleEnvironment, spawnVitrina, type VitrinaProcess } from "./vitrina-process.ts";
 
 /**
@@ -62,6 +63,9 @@ export async function playMetricsScenario(): Promise<MetricsScenario> {
     const apiUrl = /"url":"([^"]+)"/.exec(api.output())?.[1] as string;
     await fetch(`${apiUrl}/pipelines/nobody`);
     const runnerUrl = await probeUrl(runner);
+    // The meta-store knows the end of a run a moment before its runner counts it.
+    const isDone = async () => (await scrape(runnerUrl)).value("vitrina_runner_slots_used") === 0;
+    await until("the runner has counted everything", isDone);
     return {
       database,
       apiUrl,
