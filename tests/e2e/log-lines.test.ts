@@ -133,6 +133,23 @@ describe("R9 the log", () => {
     expect(await find(runner, pipeline, "run ended")).toMatchObject({ outcome: "paused", status: "PAUSED" });
   });
 
+  it("R9 tells of a run that a schedule asks for", async () => {
+    const pipeline = await bench.create({ ...FILMS, schedule_interval: "1h" });
+    await until("it is planned", async () => {
+      const due =
+        "UPDATE etl.etl_pipelines SET next_run_at = clock_timestamp() WHERE id = $1 AND next_run_at IS NOT NULL";
+      return (await bench.query(`${due} RETURNING id`, [pipeline.id])).length === 1;
+    });
+    expect(await find(runner, pipeline, "scheduled run requested")).toMatchObject({
+      pipeline: pipeline.name,
+      status: "RUN_REQUESTED",
+      due: expect.any(String),
+      next: expect.any(String),
+    });
+    expect(await find(runner, pipeline, "run started")).toMatchObject({ trigger: "schedule" });
+    await bench.ended(pipeline);
+  });
+
   it("R9 tells of errors of SQL", async () => {
     const pipeline = await bench.create({ ...FILMS, source_query: "SELECT id, titel FROM content.film" });
     await ask(pipeline, "run");
