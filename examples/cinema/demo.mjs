@@ -54,23 +54,16 @@ async function until(what, answer) {
   }
 }
 
-const keyCommand = (...args) => {
+function keyCommand(...args) {
   const program = fileURLToPath(new URL("../../bin/vitrina.mjs", import.meta.url));
   return promisify(execFile)(process.execPath, [program, "key", ...args]);
-};
+}
 
 /** Sets the key, where one is wanted, and returns what takes it back. */
 async function logIn() {
   if (key !== undefined || (await fetch(`${API}/pipelines`)).status !== 401) return async () => undefined;
-  const { stdout, stderr } = await keyCommand(
-    "create",
-    "--name",
-    "demo scenario",
-    "--role",
-    "editor",
-    "--expires-in",
-    "1h",
-  );
+  const options = ["--name=demo scenario", "--role=editor", "--expires-in=1h"];
+  const { stdout, stderr } = await keyCommand("create", ...options);
   key = stdout.trim();
   const [, id] = /^Key (\S+) /.exec(stderr);
   return () => keyCommand("revoke", id);
