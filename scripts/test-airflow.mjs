@@ -65,10 +65,12 @@ function airflowEnvironment(home, vitrina, url) {
   };
 }
 
+let underWay;
+
 function run(name, args, env) {
   console.log(`== ${name} ${args.join(" ")}`);
-  const child = spawn(program(name), args, { cwd: provider, env, stdio: "inherit" });
-  return new Promise((resolve) => child.once("exit", (status) => resolve(status === 0)));
+  underWay = spawn(program(name), args, { cwd: provider, env, stdio: "inherit" });
+  return new Promise((resolve) => underWay.once("exit", (status) => resolve(status === 0)));
 }
 
 /** From pytest's own report: what it prints is for people. */
@@ -85,6 +87,7 @@ if (missing !== undefined) {
 }
 // Ctrl-C reaches the programs started here, too; then everything below ends by itself, and is cleared away.
 process.on("SIGINT", () => undefined);
+process.on("SIGTERM", () => underWay?.kill("SIGTERM"));
 const folder = mkdtempSync(join(tmpdir(), "vitrina-airflow-"));
 const total = { passed: 0, failed: 0, skipped: 0 };
 try {

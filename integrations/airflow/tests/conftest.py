@@ -23,7 +23,7 @@ API = f"http://{CONNECTION['host']}:{CONNECTION['port']}/api/v1"
 SLOW = {"source_query": "SELECT id, film_id, rating FROM ugc.ratings", "target_key": ["id"], "batch_size": 2}
 
 
-def until(what: str, condition: Callable[[], Any], seconds: float = 60) -> Any:
+def until(what: str, condition: Callable[[], Any], seconds: float = 240) -> Any:
     """Waits for a condition, never for a time."""
     gives_up_at = time.monotonic() + seconds
     while not (found := condition()):

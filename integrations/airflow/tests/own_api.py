@@ -30,7 +30,7 @@ class OwnApi:
         }
         command = [*json.loads(os.environ["VITRINA_TEST_COMMAND"]), "api"]
         self._process = subprocess.Popen(command, cwd=self._folder.name, env={**os.environ, **settings})
-        gives_up_at = time.monotonic() + 60
+        gives_up_at = time.monotonic() + 240
         while not self.answers():
             assert self._process.poll() is None, "The API ended at its start."
             assert time.monotonic() < gives_up_at, "The API did not start."
@@ -46,7 +46,7 @@ class OwnApi:
         """Without a farewell, so that the answer under way is cut off."""
         assert self._process is not None
         self._process.kill()
-        self._process.wait(30)
+        self._process.wait(240)
 
     def remove(self) -> None:
         if self._process is not None and self._process.poll() is None:

@@ -37,7 +37,7 @@ def test_a_task_survives_a_restart_of_the_api(
     until("the task has noticed", lambda: "Trying again" in printed.text())
     own_api.start()
     pipelines.patch(name, batch_size=10_000)
-    working.join(60)
+    working.join(240)
     assert [run["id"] for run in pipelines.runs(name)] == [result["run_id"] for result in results]
 
 
@@ -55,7 +55,7 @@ async def test_a_trigger_survives_a_restart_of_the_api(
     await asyncio.to_thread(until, "the trigger has noticed", lambda: "Trying again" in printed.text())
     await asyncio.to_thread(own_api.start)
     pipelines.patch(name, batch_size=10_000)
-    event = await asyncio.wait_for(fired, 60)
+    event = await asyncio.wait_for(fired, 240)
     result = task.execute_complete(context, event.payload)
     assert [run["id"] for run in pipelines.runs(name)] == [result["run_id"]]
 

@@ -96,9 +96,12 @@ def test_airflow_kills_a_task_and_its_run_is_paused(pipelines: Pipelines) -> Non
     name = pipelines.create(**SLOW)
     command = ["airflow", "dags", "test", "runs_in_worker", "--conf", json.dumps({"pipeline": name})]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as worker:
-        pipelines.until_it_writes(name)
-        worker.terminate()
-        pipelines.until_status(name, "PAUSED")
+        try:
+            pipelines.until_it_writes(name)
+            worker.terminate()
+            pipelines.until_status(name, "PAUSED")
+        finally:
+            worker.kill()
     (run,) = pipelines.runs(name)
     assert run["status"] == "PAUSED"
 

@@ -43,7 +43,7 @@ class InThread(threading.Thread):
             self._error = error
 
     def end(self) -> dict[str, Any]:
-        self.join(90)
+        self.join(240)
         assert not self.is_alive(), "The task did not end."
         if self._error is not None:
             raise self._error
@@ -199,8 +199,11 @@ def test_a_killed_task_does_not_pause_the_run_of_somebody_else(pipelines: Pipeli
 
 def test_a_run_that_takes_too_long_is_paused_and_the_retry_continues_it(pipelines: Pipelines) -> None:
     name = pipelines.create(**SLOW)
+    # Already at work, since a run that waits for a runner could not be paused.
+    pipelines.post(name, "run")
+    pipelines.until_it_writes(name)
     tries = TaskTries()
-    hasty = operator(name, timeout=timedelta(seconds=3), wait_seconds=1)
+    hasty = operator(name, timeout=timedelta(seconds=1))
     with pytest.raises(AirflowException, match="has not ended within"):
         hasty.execute(tries.next_try(hasty))
     # The pause may still be under way; the retry waits for its end before it asks to go on.

@@ -33,7 +33,7 @@ def deferred(pipeline: str, **settings: Any) -> tuple[VitrinaRunPipelineOperator
 
 
 async def fires(trigger: BaseTrigger) -> dict[str, Any]:
-    event = await asyncio.wait_for(anext(trigger.run()), 60)
+    event = await asyncio.wait_for(anext(trigger.run()), 240)
     return dict(event.payload)
 
 

@@ -50,7 +50,7 @@ with one_task_dag("watches_deferred"):
     VitrinaFreshnessSensor(
         task_id="it",
         pipeline=PIPELINE,
-        max_age=timedelta(minutes=5),
+        max_age=timedelta(hours=1),
         deferrable=True,
         poke_interval=0.1,
         timeout=timedelta(seconds=2),
