@@ -76,7 +76,7 @@ export interface SinkRequest {
 }
 
 /** For whom is written: what is written under a later claim wins. */
-export interface SinkClaim {
+interface SinkClaim {
   readonly pipelineId: string;
   readonly runId: string;
   readonly epoch: number;

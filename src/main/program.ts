@@ -79,8 +79,10 @@ async function serve(start: (settings: Settings, urls: DatabaseUrls, log: Log) =
   ]);
   const settings = loadSettings();
   const log = createLog({ level: settings.logLevel });
+  // From the beginning: nobody else ends the first process of a container, which may be asked to while it starts.
+  const stopping = untilStopped();
   const part = await start(settings, settings.databaseUrls(), log);
-  const signal = await untilStopped();
+  const signal = await stopping;
   log.info({ signal }, "stopping");
   await part.stop();
 }
