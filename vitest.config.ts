@@ -7,8 +7,8 @@ export default defineConfig({
     exclude: ["tests/search/**"],
     testTimeout: 60_000,
     hookTimeout: 120_000,
-    // Most tests wait for a database or a process; one worker per core keeps both busy.
-    maxWorkers: 2,
+    // Most tests wait for a database or a process: three at a time keep two cores busy.
+    maxWorkers: 3,
     globalSetup: ["tests/support/global-setup.ts"],
   },
 });

@@ -307,6 +307,7 @@ CREATE INDEX etl_runs_newest ON etl.etl_runs USING btree (pipeline_id, started_a
 CREATE INDEX etl_runs_newest_of_all ON etl.etl_runs USING btree (started_at DESC, id DESC)
 CREATE INDEX etl_runs_newest_stopped ON etl.etl_runs USING btree (started_at DESC, id DESC) WHERE (status = ANY (ARRAY['PAUSED'::text, 'FAILED'::text]))
 CREATE INDEX etl_runs_newest_success ON etl.etl_runs USING btree (pipeline_id, started_at DESC) WHERE ((status = 'SUCCESS'::text) AND (data_path IS DISTINCT FROM 'none'::text))
+CREATE INDEX etl_runs_oldest ON etl.etl_runs USING btree (finished_at) WHERE (finished_at IS NOT NULL)
 CREATE UNIQUE INDEX api_keys_pkey ON etl.api_keys USING btree (id)
 CREATE UNIQUE INDEX audit_log_pkey ON etl.audit_log USING btree (id)
 CREATE UNIQUE INDEX etl_abandoned_targets_pkey ON etl.etl_abandoned_targets USING btree (id)
@@ -424,6 +425,7 @@ grant DELETE on etl.etl_pipelines to vitrina_meta
 grant DELETE on etl.etl_rejects to vitrina_meta
 grant DELETE on etl.etl_rejects to vitrina_writer
 grant DELETE on etl.etl_runners to vitrina_meta
+grant DELETE on etl.etl_runs to vitrina_meta
 grant DELETE on etl.etl_state to vitrina_meta
 grant INSERT on etl.api_keys to vitrina_meta
 grant INSERT on etl.audit_log to vitrina_meta

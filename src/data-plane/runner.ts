@@ -11,6 +11,7 @@ import { Heartbeats } from "./heartbeat.ts";
 import { monotonicMs } from "./heartbeat-messages.ts";
 import { PipelineManager } from "./manager.ts";
 import { ReconcileSlot } from "./reconcile-slot.ts";
+import { RunHistory } from "./run-history.ts";
 
 export interface RunnerOptions
   extends Pick<DispatcherParts, "connectors" | "targets" | "guard" | "tasks" | "runLogs" | "tracer" | "observer"> {
@@ -21,6 +22,7 @@ export interface RunnerOptions
   readonly pollMs: number;
   readonly leaseMs: number;
   readonly stopTimeoutMs: number;
+  readonly runHistoryDays: number;
   readonly retry?: RetryPolicy;
 }
 
@@ -38,6 +40,7 @@ export class Runner {
   readonly #manager: PipelineManager;
   readonly #reconciles: ReconcileSlot;
   readonly #clearAway: ClearAwaySlot;
+  readonly #history: RunHistory;
   readonly #stop = new AbortController();
   #wake: () => void = () => undefined;
   #woken = false;
@@ -65,6 +68,7 @@ export class Runner {
     });
     this.#reconciles = new ReconcileSlot({ ...options, runnerId: this.id, timing, stopSignal });
     this.#clearAway = new ClearAwaySlot(options);
+    this.#history = new RunHistory(options);
   }
 
   async start(): Promise<void> {
@@ -89,11 +93,12 @@ export class Runner {
     log.info({ runner_id: this.id, concurrency }, "runner started");
   }
 
-  /** One look at the meta-store: rescue, schedule, claim, dispatch, clear away. Returns how long to sleep at most. */
+  /** One look at the meta-store: rescue, schedule, claim, dispatch, tidy up. Returns how long to sleep at most. */
   async tick(): Promise<number> {
     const nextDueMs = await this.#manager.tick(() => this.wake());
     await this.#reconciles.tick(() => this.wake());
     await this.#clearAway.tick();
+    await this.#history.tick();
     return Math.min(nextDueMs, this.#options.pollMs);
   }
 

@@ -28,7 +28,7 @@ export async function startRunner(
   registry: Registry = createRegistry(VERSION),
 ): Promise<RunningRunner> {
   if (settings.faults !== undefined) enableFaults(settings.faults);
-  const { concurrency, pollMs, leaseMs, readTimeoutMs, stopTimeoutMs, retry } = settings.runner;
+  const { concurrency, pollMs, leaseMs, readTimeoutMs, stopTimeoutMs, runHistoryDays, retry } = settings.runner;
   // One connection for each pipeline, three for the runner itself, and one for the logs of the runs.
   const store = openStore(urls, "runner", concurrency + 4);
   const tracing = await openTracing(settings.tracing && { ...settings.tracing, version: VERSION }, log);
@@ -46,6 +46,7 @@ export async function startRunner(
     pollMs,
     leaseMs,
     stopTimeoutMs,
+    runHistoryDays,
     targets: settings.targets,
     guard: { allowedSchemas: settings.sourceSchemas },
     tasks,

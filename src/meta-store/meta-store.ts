@@ -146,6 +146,8 @@ export interface MetaStore {
   /** Takes pipelines back whose lease ran out. */
   rescueExpired(): Promise<RescuedPipeline[]>;
 
+  /** Runs with their logs, oldest first. Returns how many. Keeps those that still tell something. */
+  deleteOldRuns(days: number, limit: number): Promise<number>;
   /** One whose time has come; nobody else gets it for a while. */
   claimAbandonedTarget(): Promise<AbandonedTarget | undefined>;
   /** `null`: nothing is left there. */

@@ -63,6 +63,7 @@ const schema = z.object({
     .transform((text) => text.split(",").map((seconds) => Number(seconds) * 1000))
     .default([1000, 2000, 4000]),
   STOP_TIMEOUT_SECONDS: wholeNumber(1, 3600).default(20),
+  RUN_HISTORY_DAYS: wholeNumber(0, 36_500).default(90),
   TASKS_DIR: z.string().optional(),
   PYTHON: z.string().default("python3"),
   TASK_TIMEOUT_SECONDS: wholeNumber(1, 3600).default(60),
@@ -112,6 +113,8 @@ export interface Settings {
     readonly leaseMs: number;
     readonly readTimeoutMs: number;
     readonly stopTimeoutMs: number;
+    /** 0: for ever. */
+    readonly runHistoryDays: number;
     readonly retry: { readonly maxAttempts: number; readonly backoffMs: readonly number[] };
   };
   readonly tasks: {
@@ -174,6 +177,7 @@ export function parseSettings(environment: Environment, folder: string): Setting
       leaseMs: env.LEASE_SECONDS * 1000,
       readTimeoutMs: env.READ_TIMEOUT_SECONDS * 1000,
       stopTimeoutMs: env.STOP_TIMEOUT_SECONDS * 1000,
+      runHistoryDays: env.RUN_HISTORY_DAYS,
       retry: { maxAttempts: env.RETRY_ATTEMPTS, backoffMs: env.RETRY_BACKOFF_SECONDS },
     },
     tasks: {

@@ -97,7 +97,7 @@ describe("R8.5 vitrina key", () => {
 
   it("says what is wrong", async () => {
     const create = vitrina(["key", "create", "--name", "me", "--role", "root"]);
-    expect(await create.exited).toBe(1);
+    expect(await create.exited).toBe(64);
     expect(create.output()).toContain("--role");
     const revoke = vitrina(["key", "revoke", "000000000000"]);
     expect(await revoke.exited).toBe(1);

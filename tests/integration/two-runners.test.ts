@@ -13,9 +13,9 @@ afterEach(async () => {
 });
 
 const PIPELINES = 20;
-const ROUNDS = 20;
+const ROUNDS = 5;
 
-it("R4.2 two runner processes execute each of 400 run requests exactly once", async () => {
+it("R4.2 two runner processes execute each of 100 run requests exactly once", async () => {
   database = await createTestDatabase(inject("postgresUrl"));
   await database.query(`CREATE SCHEMA content; CREATE TABLE content.film AS SELECT 1 AS id, 'a' AS title;
     GRANT USAGE ON SCHEMA content TO vitrina_reader; GRANT SELECT ON content.film TO vitrina_reader`);

@@ -33,7 +33,7 @@ import {
 import { discardRejects, giveUpRetry, listRejects, rejectsToRetry, rejectsWithout, retryRejects } from "./rejects.ts";
 import { appendRunLog, readRunLog } from "./run-logs.ts";
 import { listRunners, listTasks, markRunnerSeen, markRunnerStopped, registerRunner } from "./runners.ts";
-import { getRun, listRuns } from "./runs.ts";
+import { deleteOldRuns, getRun, listRuns } from "./runs.ts";
 import { advanceSchedule, upcomingSchedules } from "./schedules.ts";
 import { survey } from "./survey.ts";
 import { getVersion, listVersions } from "./versions.ts";
@@ -105,6 +105,7 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     finishRun: (claim, outcome) => asking("finish the run", finishRun(pool, claim, outcome)),
     startNextAttempt: (claim, failure) => asking("start the next attempt", startNextAttempt(pool, claim, failure)),
     rescueExpired: () => asking("rescue lost pipelines", rescueExpired(pool)),
+    deleteOldRuns: (days, limit) => asking("delete old runs", deleteOldRuns(pool, days, limit)),
     claimAbandonedTarget: () => asking("look for abandoned targets", claimAbandonedTarget(pool)),
     settleAbandonedTarget: (id, lookAfter) =>
       asking("settle an abandoned target", settleAbandonedTarget(pool, id, lookAfter)),

@@ -1,0 +1,33 @@
+import type { MetaStore } from "../meta-store/meta-store.ts";
+import type { Log } from "../observability/log.ts";
+import { monotonicMs } from "./heartbeat-messages.ts";
+
+const EVERY_MS = 3_600_000;
+/** So few that nobody waits for the locks. */
+const AT_ONCE = 500;
+
+interface RunHistoryParts {
+  readonly store: Pick<MetaStore, "deleteOldRuns">;
+  readonly log: Log;
+  /** 0: none is ever too old. */
+  readonly runHistoryDays: number;
+}
+
+/** Deletes the runs that nobody needs any more, once an hour, so that the meta-store does not grow for ever. */
+export class RunHistory {
+  readonly #parts: RunHistoryParts;
+  #nextAt = monotonicMs();
+
+  constructor(parts: RunHistoryParts) {
+    this.#parts = parts;
+  }
+
+  /** A part of them at a time; the next look comes soon while there are more. */
+  async tick(): Promise<void> {
+    const { store, log, runHistoryDays } = this.#parts;
+    if (runHistoryDays === 0 || monotonicMs() < this.#nextAt) return;
+    const deleted = await store.deleteOldRuns(runHistoryDays, AT_ONCE);
+    if (deleted > 0) log.info({ runs: deleted, older_than_days: runHistoryDays }, "old runs deleted");
+    if (deleted < AT_ONCE) this.#nextAt = monotonicMs() + EVERY_MS;
+  }
+}
