@@ -1,4 +1,4 @@
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -9,10 +9,11 @@ import type { AddressInfo } from "node:net";
  * - `429`, `503`: nothing is carried out, and the whole is answered so.
  * - `silence`: it is carried out, and no answer ever comes.
  * - `cut`: it is carried out, and the answer is cut off in the middle.
- * - `short`: it is carried out, and the answer lacks its last item.
+ * - `short`: all but the last operation is carried out, and the answer has nothing about that one.
  * - `garbage`: it is carried out, and the answer is no JSON.
+ * - `late`: the cluster has looked up the alias already, and carries it out only when `release` is called.
  */
-export type BulkFault = "some-429" | "block" | "429" | "503" | "silence" | "cut" | "short" | "garbage";
+export type BulkFault = "some-429" | "block" | "429" | "503" | "silence" | "cut" | "short" | "garbage" | "late";
 
 export interface FaultProxy {
   readonly url: string;
@@ -22,6 +23,8 @@ export interface FaultProxy {
   readonly happened: BulkFault[];
   /** How many bytes each bulk request had. */
   readonly sizes: number[];
+  /** Lets what is late happen, and resolves with the cluster's answer to it. */
+  release(): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -29,6 +32,7 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
   const waiting: (BulkFault | "nothing")[] = [];
   const happened: BulkFault[] = [];
   const sizes: number[] = [];
+  const late = new EventEmitter();
   const server = createServer((request, response) => {
     void handle(request, response).catch(() => response.destroy());
   });
@@ -45,8 +49,8 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
     await act(fault, request, body, response);
   }
 
-  async function forward(request: IncomingMessage, body: Buffer): Promise<Forwarded> {
-    const answer = await fetch(`${serverUrl}${request.url}`, {
+  async function forward(request: IncomingMessage, body: Buffer, path = request.url): Promise<Forwarded> {
+    const answer = await fetch(`${serverUrl}${path}`, {
       method: request.method ?? "GET",
       headers: { "content-type": request.headers["content-type"] ?? "application/json" },
       ...(body.length > 0 && { body: new Uint8Array(body) }),
@@ -86,9 +90,16 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
         return;
       }
       case "short": {
-        const answer = JSON.parse((await forward(request, body)).text);
-        answer.items.pop();
-        return send(response, { status: 200, text: JSON.stringify(answer) });
+        const others = operationsOf(body).slice(0, -1);
+        return send(response, await forward(request, Buffer.from(others.join(""))));
+      }
+      case "late": {
+        const alias = request.url?.split("/")[1];
+        const [index] = Object.keys((await (await fetch(`${serverUrl}/_alias/${alias}`)).json()) as object);
+        await once(late, "release");
+        const answer = await forward(request, body, `/${index}/_bulk?refresh=true`);
+        late.emit("answered", answer.text);
+        return send(response, answer);
       }
       case "garbage":
         await forward(request, body);
@@ -123,6 +134,12 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     next: (...faults) => void waiting.push(...faults),
+    async release() {
+      const answered = once(late, "answered");
+      late.emit("release");
+      const [text] = await answered;
+      return text as string;
+    },
     happened,
     sizes,
     async close() {

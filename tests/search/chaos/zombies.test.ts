@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { faulted } from "../../support/chaos.ts";
 import { changeSource, documentDifferences, openSearchChaos, type SearchChaos } from "../../support/search-chaos.ts";
+import { startFaultProxy } from "../../support/search-fault-proxy.ts";
+import { until } from "../../support/until.ts";
 
 /** A runner is frozen (SIGSTOP) until its lease is over and another one goes on, then woken (SIGCONT). */
 let chaos: SearchChaos;
@@ -55,6 +57,30 @@ describe("a runner that wakes up after its lease", () => {
     owner.signal("SIGUSR2");
     await chaos.atRest(120_000);
     expect(await documentDifferences(chaos, pipeline.index)).toEqual([]);
+  });
+
+  it("R4.7 loses by its version, where the cluster had its request before the alias was taken away", async () => {
+    const proxy = await startFaultProxy(chaos.search.url);
+    try {
+      const pipeline = await chaos.createIndex("incremental");
+      await chaos.store.requestRun(pipeline.id, "api");
+      proxy.next("nothing", "nothing", "nothing", "late");
+      const zombie = chaos.runner(undefined, { ELASTICSEARCH_URL: proxy.url });
+      await until("its request is on its way", () => proxy.happened.includes("late"));
+      zombie.signal("SIGSTOP");
+      await changeSource(chaos);
+      chaos.runner();
+      await chaos.atRest(120_000);
+      const { items } = JSON.parse(await proxy.release()) as { items: { index: { status: number } }[] };
+      expect(items.length).toBeGreaterThan(0);
+      expect(items.map(({ index }) => index.status)).toEqual(items.map(() => 409));
+      expect(await documentDifferences(chaos, pipeline.index)).toEqual([]);
+      zombie.signal("SIGCONT");
+      await zombie.untilPrinted("run dropped");
+      expect(await documentDifferences(chaos, pipeline.index)).toEqual([]);
+    } finally {
+      await proxy.close();
+    }
   });
 
   it("R4.7 cannot bring back a document that was deleted meanwhile", async () => {
