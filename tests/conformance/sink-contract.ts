@@ -210,6 +210,25 @@ export function describeSink(name: string, open: () => SinkHarness): void {
       expect(Object.keys((await titles()) ?? {})).toEqual(["5", "6"]);
     });
 
+    it("clears an unfinished load away, which is not continued then, and leaves what is read", async () => {
+      const OWN = { load: { ...REPLACE.load, loadId: pipelineId } };
+      await load(rows(1, 3));
+      const writer = await claim(OWN);
+      await begin(writer);
+      await write(writer, rows(7, 9));
+      await writer.close();
+      const isContinued = async (): Promise<boolean> => {
+        const later = await claim(OWN);
+        await later.close();
+        return later.resumed;
+      };
+      expect(await isContinued()).toBe(true);
+      const request = { target, pipelineId, options: { keep_previous_hours: 0 }, isShared: false };
+      for (const _ of ["once", "again"]) expect(await harness.sink.clearAway(request)).toBeNull();
+      expect(await isContinued()).toBe(false);
+      expect(Object.keys((await titles()) ?? {})).toEqual(["1", "2", "3"]);
+    });
+
     it("R5.1 refuses to empty a target, or to delete too much of it, and changes nothing", async () => {
       await load(rows(1, 30));
       const before = await titles();
