@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { parse } from "yaml";
 import type { Input } from "./api-client.ts";
 import { CliFailure, EXIT } from "./failure.ts";
@@ -9,6 +9,7 @@ export const FILE_HELP = "YAML or JSON: one configuration, or a list of them und
 
 /** What is in them the API checks. */
 export function readConfigurations(file: string): Configuration[] {
+  if (!existsSync(file)) throw new CliFailure(EXIT.failed, `There is no file ${file}.`);
   let content: unknown;
   try {
     content = parse(readFileSync(file, "utf8"));

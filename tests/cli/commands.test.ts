@@ -142,7 +142,11 @@ describe("configurations in files", () => {
     expect(stderr).toMatch(/^vitrina: .*SELECT/);
     const empty = await bench.write("empty.yaml", "");
     expect(await bench.cli(["apply", "-f", empty])).toMatchObject({ code: 1, stdout: "" });
-    expect(await bench.cli(["apply", "-f", `${empty}.missing`])).toMatchObject({ code: 1, stdout: "" });
+    expect(await bench.cli(["apply", "-f", `${empty}.missing`])).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `vitrina: There is no file ${empty}.missing.\n`,
+    });
   });
 
   it("delete: says what goes and what stays, and without a terminal needs --yes", async () => {
