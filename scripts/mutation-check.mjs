@@ -1,6 +1,7 @@
-// Proves that the tests notice when a safeguard is gone: takes each one out in turn, in a copy of the repository, and
-// runs the tests that must fail then. Usage: npm run test:mutation [-- part of a name]. Exits with 1 if one survives.
-import { execFileSync, spawnSync } from "node:child_process";
+// Proves that the tests notice when a safeguard is gone: takes each one out, in a copy of the repository, and runs the
+// tests that must fail then. Usage: npm run test:mutation [-- part of a name …]. Exits with 1 if one survives.
+// Two copies work at the same time: most tests wait for a database or a process.
+import { execFileSync, spawn } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -8,6 +9,8 @@ import { fileURLToPath } from "node:url";
 import { MUTATIONS } from "./mutations.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const COPIES = 2;
+const MOST_MS_PER_RUN = 1_200_000;
 
 function fail(message) {
   throw new Error(message);
@@ -23,41 +26,53 @@ function copyRepository(folder) {
   }
   if (!existsSync(join(root, "node_modules"))) fail("the packages are not installed: run npm run build first.");
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
+  // The search servers, so that they are not fetched again for each copy.
+  mkdirSync(join(root, ".cache"), { recursive: true });
+  symlinkSync(join(root, ".cache"), join(folder, ".cache"));
+}
+
+/** Resolves whatever the program's end is; a program that hangs is ended. */
+function runNode(folder, args) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, { cwd: folder, timeout: MOST_MS_PER_RUN });
+    const output = [];
+    child.stdout.on("data", (chunk) => output.push(chunk));
+    child.stderr.on("data", (chunk) => output.push(chunk));
+    child.on("error", reject);
+    child.on("close", (status) => resolve({ status, output: Buffer.concat(output).toString() }));
+  });
 }
 
 /** Returns the compiler's words when it refuses. Not by prepare.mjs, which could also install packages. */
-function compile(folder) {
+async function compile(folder) {
   rmSync(join(folder, "dist"), { recursive: true, force: true });
-  const args = ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"];
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: folder });
+  const { status, output } = await runNode(folder, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"]);
   cpSync(join(folder, "src/meta-store/migrations"), join(folder, "dist/meta-store/migrations"), { recursive: true });
-  return status === 0 ? undefined : `${stdout}${stderr}`;
+  return status === 0 ? undefined : output;
 }
 
-/** The titles of the tests that failed. */
-function failingTests(folder, files) {
+/** The titles of the tests that failed. `options` are vitest's. */
+async function failingTests(folder, files, options = []) {
   const needsServer = (file) => file.startsWith("tests/search/");
+  const plain = files.filter((file) => !needsServer(file));
   const search = files.filter(needsServer);
   return [
-    ...(search.length < files.length
-      ? runTests(
-          folder,
-          files.filter((file) => !needsServer(file)),
-        )
+    ...(plain.length > 0 ? await runTests(folder, [...options, ...plain]) : []),
+    ...(search.length > 0
+      ? await runTests(folder, ["--config", "vitest.search.config.ts", ...options, ...search])
       : []),
-    ...(search.length > 0 ? runTests(folder, ["--config", "vitest.search.config.ts", ...search]) : []),
   ];
 }
 
 /** A run without any result is no answer. */
-function runTests(folder, files) {
+async function runTests(folder, args) {
   const report = join(folder, "mutation-report.json");
   rmSync(report, { force: true });
-  const args = ["node_modules/vitest/vitest.mjs", "run", "--reporter=json", `--outputFile=${report}`, ...files];
-  const { stderr } = spawnSync(process.execPath, args, { cwd: folder, timeout: 600_000, maxBuffer: 2 ** 28 });
-  if (!existsSync(report)) fail(`vitest left no report:\n${stderr}`);
+  const vitest = ["node_modules/vitest/vitest.mjs", "run", "--reporter=json", `--outputFile=${report}`];
+  const { output } = await runNode(folder, [...vitest, ...args]);
+  if (!existsSync(report)) fail(`vitest left no report:\n${output}`);
   const { numTotalTests, testResults } = JSON.parse(readFileSync(report, "utf8"));
-  if (numTotalTests === 0) fail(`no tests ran in ${files.join(", ")}:\n${stderr}`);
+  if (numTotalTests === 0) fail(`no tests ran in ${args.join(", ")}:\n${output}`);
   return testResults.flatMap(({ name, status, assertionResults }) => {
     const failed = assertionResults.filter((test) => test.status === "failed").map((test) => test.fullName);
     return failed.length === 0 && status === "failed" ? [`${name} as a whole`] : failed;
@@ -77,16 +92,15 @@ function mutate(folder, { name, file, replace }) {
   return () => writeFileSync(path, original);
 }
 
-/** True when the tests noticed. */
-function isKilled(folder, mutation) {
+/** True when the tests noticed. The first that fails is enough. */
+async function isKilled(folder, mutation) {
   const restore = mutate(folder, mutation);
   try {
-    const mistake = compile(folder);
+    const mistake = await compile(folder);
     if (mistake !== undefined) fail(`"${mutation.name}" does not compile, so no test can notice it:\n${mistake}`);
-    const [first, ...others] = failingTests(folder, mutation.tests);
-    const more = others.length > 0 ? ` (and ${others.length} more)` : "";
+    const [first] = await failingTests(folder, mutation.tests, ["--bail=1"]);
     console.log(
-      first === undefined ? `SURVIVED  ${mutation.name}` : `killed    ${mutation.name}\n          by: ${first}${more}`,
+      first === undefined ? `SURVIVED  ${mutation.name}` : `killed    ${mutation.name}\n          by: ${first}`,
     );
     return first !== undefined;
   } finally {
@@ -94,25 +108,38 @@ function isKilled(folder, mutation) {
   }
 }
 
-function checkAll(folder) {
-  const wanted = MUTATIONS.filter(({ name }) => name.includes(process.argv[2] ?? ""));
-  if (wanted.length === 0) fail(`no mutation has "${process.argv[2]}" in its name.`);
-  copyRepository(folder);
-  const refused = compile(folder);
+function wantedMutations(parts) {
+  if (parts.length === 0) return MUTATIONS;
+  const wanted = MUTATIONS.filter(({ name }) => parts.some((part) => name.includes(part)));
+  return wanted.length > 0 ? wanted : fail(`no mutation has "${parts.join('" or "')}" in its name.`);
+}
+
+async function checkAll(folders) {
+  const wanted = wantedMutations(process.argv.slice(2));
+  for (const folder of folders) copyRepository(folder);
+  const refused = await compile(folders[0]);
   if (refused !== undefined) fail(`the sources do not compile:\n${refused}`);
-  const unmutated = failingTests(folder, [...new Set(wanted.flatMap(({ tests }) => tests))]);
+  const unmutated = await failingTests(folders[0], [...new Set(wanted.flatMap(({ tests }) => tests))]);
   if (unmutated.length > 0) fail(`these tests fail without any mutation:\n  ${unmutated.join("\n  ")}`);
-  const survivors = wanted.filter((mutation) => !isKilled(folder, mutation)).length;
+  const waiting = [...wanted];
+  let survivors = 0;
+  const workers = folders.map(async (folder) => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      if (!(await isKilled(folder, next))) survivors += 1;
+    }
+  });
+  // Each ends what it has begun, so that nothing runs in a folder that is taken away.
+  for (const { reason } of await Promise.allSettled(workers)) if (reason !== undefined) throw reason;
   console.log(`${wanted.length - survivors} killed, ${survivors} survived`);
   return survivors === 0 ? 0 : 1;
 }
 
-const folder = mkdtempSync(join(tmpdir(), "vitrina-mutation-"));
+const folders = Array.from({ length: COPIES }, () => mkdtempSync(join(tmpdir(), "vitrina-mutation-")));
 try {
-  process.exitCode = checkAll(folder);
+  process.exitCode = await checkAll(folders);
 } catch (error) {
   console.error(`mutation check: ${error.message}`);
   process.exitCode = 2;
 } finally {
-  rmSync(folder, { recursive: true, force: true });
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 }
