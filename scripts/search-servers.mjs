@@ -8,18 +8,39 @@ import { chmod, chown, cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeF
 import { createServer } from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { Readable } from "node:stream";
+import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { inflateRawSync } from "node:zlib";
 
+/** The checksum belongs to the version: what a repository says of its own file proves little, and not all say it. */
 export const SEARCH_SERVERS = {
-  opensearch3: { family: "opensearch", version: "3.6.0", leastJava: 21 },
-  elasticsearch9: { family: "elasticsearch", version: "9.5.0", leastJava: 21 },
-  elasticsearch8: { family: "elasticsearch", version: "8.19.21", leastJava: 17 },
-  opensearch2: { family: "opensearch", version: "2.19.6", leastJava: 11 },
+  opensearch3: {
+    family: "opensearch",
+    version: "3.6.0",
+    leastJava: 21,
+    sha256: "a91faa1dc1cadc78cb278b4f63847e19e1627a4e9de698e14e7efc14ee37b286",
+  },
+  elasticsearch9: {
+    family: "elasticsearch",
+    version: "9.5.0",
+    leastJava: 21,
+    sha256: "db0e275fd790f723eca7bcde96069fd6fed304ad23afdb70c8c09553dd9e8b1b",
+  },
+  elasticsearch8: {
+    family: "elasticsearch",
+    version: "8.19.21",
+    leastJava: 17,
+    sha256: "215d5f3dbf0609a149f6218a9e47b6ae2df34ebbff3c5754e35f15a5e5393c8a",
+  },
+  opensearch2: {
+    family: "opensearch",
+    version: "2.19.6",
+    leastJava: 11,
+    sha256: "71d6d8b1c637f3faecda0752b184b1cc526fc6eaad59ec1408c6327bb00b9293",
+  },
 };
 
 const CACHE = fileURLToPath(new URL("../.cache/search", import.meta.url));
@@ -29,28 +50,35 @@ const CENTRAL = "https://repo1.maven.org/maven2";
 
 /** Throws when there is no Java for it, or when it cannot be fetched. */
 export async function fetchDistribution(name) {
-  const { family, version, leastJava } = SEARCH_SERVERS[name];
+  const { family, version, leastJava, sha256 } = SEARCH_SERVERS[name];
   const javaHome = await findJava(leastJava);
   if (javaHome === undefined) throw new Error(`${name} needs Java ${leastJava} or newer`);
   const folder = join(UNPACKED, `${family}-${version}`);
-  if (!existsSync(folder)) await unpack(await download(family, version), folder);
+  if (!existsSync(folder)) await unpack(await download(family, version, sha256), folder);
   return { family, folder, javaHome };
 }
 
-async function download(family, version) {
+async function download(family, version, sha256) {
   const file = join(CACHE, `${family}-${version}.zip`);
   if (existsSync(file)) return file;
   const url = `${repositoryUrl()}/org/${family}/distribution/integ-test-zip/${family}/${version}/${family}-${version}.zip`;
   await mkdir(CACHE, { recursive: true });
   const response = await fetchOrFail(url);
   const part = `${file}.${process.pid}.part`;
-  await pipeline(Readable.fromWeb(response.body), createWriteStream(part));
-  const [wanted] = (await (await fetchOrFail(`${url}.sha1`)).text()).trim().split(/\s/);
-  const found = createHash("sha1")
-    .update(await readFile(part))
-    .digest("hex");
-  if (found !== wanted) throw new Error(`${family} ${version} arrived damaged`);
-  await rename(part, file);
+  try {
+    const hash = createHash("sha256");
+    const hashed = new Transform({
+      transform(chunk, _encoding, done) {
+        hash.update(chunk);
+        done(null, chunk);
+      },
+    });
+    await pipeline(Readable.fromWeb(response.body), hashed, createWriteStream(part));
+    if (hash.digest("hex") !== sha256) throw new Error(`${family} ${version} arrived damaged`);
+    await rename(part, file);
+  } finally {
+    await rm(part, { force: true });
+  }
   return file;
 }
 
