@@ -34,10 +34,40 @@ function readIfThere(file) {
   return existsSync(file) ? readFileSync(file, "utf8") : "";
 }
 
+/** Whether a package for other machines is this machine's: `os`, `cpu` and `libc` as npm reads them. */
+function isForThisMachine({ os, cpu, libc }) {
+  const fits = (list, own) => !list || (list.includes(own) && !list.includes(`!${own}`));
+  const ownLibc = () => (process.report.getReport().header.glibcVersionRuntime ? "glibc" : "musl");
+  return fits(os, process.platform) && fits(cpu, process.arch) && (!libc || fits(libc, ownLibc()));
+}
+
+/** npm writes what it installed into node_modules as its last step: complete, or not there. */
+function dependenciesAreInstalled() {
+  const installedFile = inRoot("node_modules", ".package-lock.json");
+  if (!existsSync(installedFile)) return false;
+  const wanted = JSON.parse(readFileSync(inRoot("package-lock.json"), "utf8")).packages;
+  const installed = JSON.parse(readFileSync(installedFile, "utf8")).packages;
+  const own = JSON.parse(readFileSync(inRoot("package.json"), "utf8"));
+  for (const kind of ["dependencies", "devDependencies", "optionalDependencies"]) {
+    if (JSON.stringify(own[kind]) !== JSON.stringify(wanted[""][kind])) return false;
+  }
+  const mayBeMissing = (path, entry) => {
+    if (!entry.optional) return false;
+    // Without a machine of its own: what a package for other machines needs. Ours are all wanted.
+    const hasMachine = entry.os || entry.cpu || entry.libc;
+    const isOurs = path.slice("node_modules/".length) in (own.optionalDependencies ?? {});
+    return hasMachine ? !isForThisMachine(entry) : !isOurs;
+  };
+  return Object.entries(wanted).every(([path, entry]) => {
+    if (path === "") return true;
+    const found = installed[path];
+    if (!found) return mayBeMissing(path, entry);
+    return found.version === entry.version && found.integrity === entry.integrity && existsSync(inRoot(path));
+  });
+}
+
 function installDependencies() {
-  const stamp = inRoot("node_modules", ".vitrina-installed");
-  const wanted = hashOf(["package.json", "package-lock.json"]);
-  if (readIfThere(stamp) === wanted) return;
+  if (dependenciesAreInstalled()) return;
   console.error("Installing dependencies (once) …");
   const npm = process.platform === "win32" ? "npm.cmd" : "npm";
   const result = spawnSync(
@@ -52,7 +82,6 @@ function installDependencies() {
   if (result.error) fail(`npm could not be started (${result.error.message}). Is it on the PATH?`);
   if (result.status !== 0)
     fail("the dependencies could not be installed; npm's message is above. Check the network and try again.");
-  writeFileSync(stamp, wanted);
 }
 
 function filesBelow(folder) {
