@@ -11,8 +11,8 @@ export type { ReadRequest } from "./source.ts";
 /**
  * What the control-plane may ask of sources and targets: to plan a query, to show its first rows, to describe a table.
  *
- * Contract. Nothing is changed and no load is read. Every question ends within a time limit, with DATABASE_BUSY when it
- * does not suffice, and decides as a run would: both use the same functions.
+ * Contract. Nothing is changed and no load is read. Every question ends within a time limit, with STATEMENT_TIMEOUT
+ * or DATABASE_BUSY when it does not suffice, and decides as a run would: both use the same functions.
  */
 export interface Inspector {
   /** `undefined` when there is no connection of that name. */

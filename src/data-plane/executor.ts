@@ -1,5 +1,5 @@
 import type { Connectors } from "../connectors/index.ts";
-import type { ErrorCode } from "../domain/error-catalogue.ts";
+import { mayPass } from "../domain/retry-policy.ts";
 import type { TargetAllowList } from "../domain/target.ts";
 import type { BatchCommit, Claim, MetaStore } from "../meta-store/meta-store.ts";
 import { faultPoint } from "../observability/fault-points.ts";
@@ -102,16 +102,13 @@ async function endLoad(load: Load, commit: BatchCommit, observer: RunObserver): 
   await faultPoint("watermark_moved");
 }
 
-/** Continued later, the load may well succeed. */
-const BUSY: ReadonlySet<ErrorCode> = new Set(["DATABASE_BUSY", "SEARCH_BUSY"]);
-
 /**
  * The load was read to its end and refused as a whole, by the guard or by a unique key. Continued, it would be refused
  * for ever, however the source is put right meanwhile: so the next run reads the source anew.
  */
 async function giveUpLoad({ writer, checkpointer }: Load, error: unknown): Promise<never> {
-  const { code, retry } = databaseError(error, "end the load");
-  if (retry !== "reconnect" && retry !== "fenced" && !BUSY.has(code)) {
+  const { retry } = databaseError(error, "end the load");
+  if (!mayPass(retry) && retry !== "fenced") {
     await writer
       .giveUp((transaction) => checkpointer.endLoadIn(transaction, { rows_deleted: 0 }))
       .then(() => checkpointer.loadCommitted())

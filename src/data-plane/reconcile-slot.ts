@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { LeaseTiming } from "../domain/lease.ts";
+import { mayPass } from "../domain/retry-policy.ts";
 import type { MetaStore, ReconcileClaim, ReconcileOutcome } from "../meta-store/meta-store.ts";
 import { type Log, redact } from "../observability/log.ts";
 import { databaseError } from "../postgres/errors.ts";
@@ -63,12 +64,12 @@ async function execute(parts: ReconcileSlotParts, claim: ReconcileClaim): Promis
   }
 }
 
-/** Trouble that may pass says nothing about source and target; any other must be put right first. */
+/** Trouble that may pass, or a lack of time, says nothing about source and target; any other must be put right first. */
 function outcomeOf(error: unknown): ReconcileOutcome {
   const { code, message, hint, retry } = databaseError(error, "compare source and target");
   const failure = { code, error: redact(`${message} ${hint}`) };
-  const mayPass = code === "DATABASE_BUSY" || code === "DATABASE_UNAVAILABLE" || retry === "reconnect";
-  return { status: mayPass ? "INCONCLUSIVE" : "FAILED", failure };
+  const isOpen = mayPass(retry) || code === "STATEMENT_TIMEOUT";
+  return { status: isOpen ? "INCONCLUSIVE" : "FAILED", failure };
 }
 
 interface HeldLease {

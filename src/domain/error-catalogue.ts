@@ -4,14 +4,16 @@
  */
 
 /**
- * What the runner does when a batch fails with this error.
+ * What the runner does when a batch fails with this error. `src/domain/retry-policy.ts` says what follows from it.
  * - `never`: it cannot get better by itself; the run fails at once.
- * - `retry`: an ordinary failure; retried with backoff inside the run.
- * - `reconnect`: the database is away; the runner leaves the run and recovery takes over.
+ * - `retry`: nobody knows whether it passes; tried again a few times.
+ * - `wait`: it passes without anybody's help; waited for with growing pauses.
+ * - `reconnect`: a database or a cluster is away. Waited for like `wait` while the meta-store answers; otherwise nothing
+ *   can be recorded, and recovery takes over.
  * - `row`: the fault of single rows; they can be set aside and the rest written.
  * - `fenced`: another runner holds the pipeline now; stop without a trace.
  */
-export type RetryClass = "never" | "retry" | "reconnect" | "row" | "fenced";
+export type RetryClass = "never" | "retry" | "wait" | "reconnect" | "row" | "fenced";
 
 interface CatalogueEntry {
   readonly status: number;
@@ -334,11 +336,41 @@ export const ERROR_CATALOGUE = {
     "The database cannot be reached",
     "Check that PostgreSQL runs and that its address is right.",
   ),
+  DATABASE_MISSING: entry(
+    503,
+    "never",
+    "There is no such database",
+    "Correct the name at the end of the database's address, or create the database.",
+  ),
   DATABASE_BUSY: entry(
     503,
-    "retry",
-    "The database could not finish in time",
-    "Try again; lower batch_size if it recurs.",
+    "wait",
+    "The database could not do it now",
+    "It passes by itself, as a rule. Look at what holds the lock, or loads the server, that the detail names.",
+  ),
+  TOO_MANY_CONNECTIONS: entry(
+    503,
+    "reconnect",
+    "The database has no connection left",
+    "Raise max_connections or the role's CONNECTION LIMIT, or lower RUNNER_CONCURRENCY.",
+  ),
+  DISK_FULL: entry(
+    503,
+    "wait",
+    "The database has no space left",
+    "Make room on the disk of the database server; batch_size changes nothing.",
+  ),
+  TEMP_FILE_LIMIT: entry(
+    422,
+    "never",
+    "The query needs more temporary space than it may take",
+    "Raise temp_file_limit for the role that the detail names, or let the query sort and join less.",
+  ),
+  STATEMENT_TIMEOUT: entry(
+    504,
+    "never",
+    "A statement took longer than it may",
+    "Make the query faster (an index, fewer rows), lower batch_size, or raise READ_TIMEOUT_SECONDS.",
   ),
 
   // Search indexes
@@ -356,9 +388,9 @@ export const ERROR_CATALOGUE = {
   ),
   SEARCH_BUSY: entry(
     503,
-    "retry",
+    "wait",
     "The search cluster could not do it in time",
-    "Try again; if it recurs, look at the load and the disks of the cluster.",
+    "It passes by itself, as a rule; if it recurs, look at the load and the disks of the cluster.",
   ),
   SEARCH_REFUSED: entry(
     422,

@@ -26,6 +26,7 @@ export type RetryDecision =
 export function decideRetry(retryClass: RetryClass, attempt: number, policy: RetryPolicy): RetryDecision {
   switch (retryClass) {
     case "retry":
+    case "wait":
       return attempt < policy.maxAttempts
         ? { action: "retry", delayMs: backoffAfter(attempt, policy) }
         : { action: "fail" };
@@ -37,6 +38,14 @@ export function decideRetry(retryClass: RetryClass, attempt: number, policy: Ret
     case "fenced":
       return { action: "drop" };
   }
+}
+
+/**
+ * True for trouble that ends without anybody's help. Whoever meets it may try again later, and says nothing about the
+ * configuration, the source or the target.
+ */
+export function mayPass(retryClass: RetryClass): boolean {
+  return retryClass === "wait" || retryClass === "reconnect";
 }
 
 function backoffAfter(attempt: number, { backoffMs }: RetryPolicy): number {

@@ -22,8 +22,18 @@ export function sqlState(error: unknown): string | undefined {
   return typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
+/** Each wants something else of a person than the rest of its class. */
+const OF_ITS_OWN: readonly (readonly [state: string, code: ErrorCode])[] = [
+  ["3D000", "DATABASE_MISSING"],
+  ["53100", "DISK_FULL"],
+  ["53300", "TOO_MANY_CONNECTIONS"],
+  ["53400", "TEMP_FILE_LIMIT"],
+];
+
 function codeOfSqlState(state: string, fallback: ErrorCode): ErrorCode {
-  if (/^08|^57P0[1234]|^53300|^3D000/.test(state)) return "DATABASE_UNAVAILABLE";
+  const [, code] = OF_ITS_OWN.find(([own]) => own === state) ?? [];
+  if (code !== undefined) return code;
+  if (/^08|^57P0[1234]/.test(state)) return "DATABASE_UNAVAILABLE";
   if (/^40001|^40P01|^55P03|^57014|^53|^25P03/.test(state)) return "DATABASE_BUSY";
   if (/^28|^42501/.test(state)) return "PERMISSION_DENIED";
   if (/^22|^23/.test(state)) return "ROW_REFUSED";
@@ -61,4 +71,17 @@ export function databaseError(error: unknown, what: string, fallback: ErrorCode 
   }
   const code = isNetworkError(error) ? "DATABASE_UNAVAILABLE" : "INTERNAL";
   return new VitrinaError(code, `${sentence}.`, { cause: error });
+}
+
+const QUERY_CANCELED = "57014";
+
+/**
+ * The same for a statement of a load. That it ran into the time limit we gave it says nothing of the server: the same
+ * statement would do so again.
+ */
+export function loadError(error: unknown, what: string, fallback?: ErrorCode): VitrinaError {
+  const failure = databaseError(error, what, fallback);
+  // The server tells a limit from a person who cancels only by its words.
+  const isOwnLimit = sqlState(error) === QUERY_CANCELED && !/user request/i.test((error as Error).message);
+  return isOwnLimit ? new VitrinaError("STATEMENT_TIMEOUT", failure.message, { cause: error }) : failure;
 }

@@ -128,8 +128,8 @@ describe("trouble inside", () => {
     );
     const answer = await api.get("/pipelines");
     await api.database.query(`ALTER DATABASE ${name} CONNECTION LIMIT -1`);
-    expectProblem(answer, "DATABASE_UNAVAILABLE");
-    expect(answer.body.detail).toBe("The database cannot be reached at the moment.");
+    expectProblem(answer, "TOO_MANY_CONNECTIONS");
+    expect(answer.body.detail).toBe("The database has no connection left at the moment.");
     expect(answer.headers.get("retry-after")).toBe("2");
     await until("it answers again", async () => (await api.get("/pipelines")).status === 200);
   });

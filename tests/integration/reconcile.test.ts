@@ -1,4 +1,7 @@
+import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -288,6 +291,29 @@ describe("a reconcile that cannot be done", () => {
     expect(await ended(pipeline, id)).toMatchObject({ status: "FAILED", error_code: code, report: null });
   });
 
+  it("R7 is inconclusive when the search cluster is too busy to answer", async ({ onTestFinished }) => {
+    let asked = 0;
+    const busy = createServer((_request, response) => {
+      asked += 1;
+      response.writeHead(429, { "content-type": "application/json" }).end('{"error":{"type":"es_rejected"}}');
+    });
+    await once(busy.listen(0, "127.0.0.1"), "listening");
+    onTestFinished(() => void busy.close());
+    await bench.close();
+    const url = `http://127.0.0.1:${(busy.address() as AddressInfo).port}`;
+    bench = await openBench({ ELASTICSEARCH_URL: url, ELASTICSEARCH_PATIENCE_SECONDS: "0", TARGET_INDEXES: "films" });
+    await bench.startRunner();
+    const pipeline = await bench.create({
+      source_query: "SELECT 1 AS id",
+      target_table: "es:films",
+      target_key: ["id"],
+      create_target: false,
+    });
+    const { id } = await bench.store.requestReconcile(pipeline.id, "test");
+    expect(await ended(pipeline, id)).toMatchObject({ status: "INCONCLUSIVE", error_code: "SEARCH_BUSY" });
+    expect(asked).toBeGreaterThan(0);
+  });
+
   it("R7 is inconclusive when the source stays silent for too long", async () => {
     await bench.close();
     bench = await openBench({ READ_TIMEOUT_SECONDS: "1" });
@@ -300,7 +326,7 @@ describe("a reconcile that cannot be done", () => {
     await bench.query(`CREATE TABLE ${pipeline.target_table} (id int PRIMARY KEY, slept text)`);
     const { id } = await bench.store.requestReconcile(pipeline.id, "test");
     const done = await ended(pipeline, id);
-    expect(done).toMatchObject({ status: "INCONCLUSIVE", error_code: "DATABASE_BUSY", report: null });
+    expect(done).toMatchObject({ status: "INCONCLUSIVE", error_code: "STATEMENT_TIMEOUT", report: null });
     expect(done.error).toMatch(/READ_TIMEOUT_SECONDS/);
   });
 });

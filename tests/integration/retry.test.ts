@@ -151,6 +151,21 @@ describe("R4.6 retry", () => {
   });
 });
 
+describe("R4.6 what a person must put right", () => {
+  it("is told at once where a query needs more temporary space than its role may take", async () => {
+    const [{ name } = {}] = await database.query("SELECT current_database() AS name");
+    await database.query(`ALTER ROLE vitrina_reader IN DATABASE ${name} SET temp_file_limit = '64kB'`);
+    await database.query(`ALTER ROLE vitrina_reader IN DATABASE ${name} SET work_mem = '64kB'`);
+    const source_query = "SELECT n AS id FROM generate_series(1, 200000) n ORDER BY md5(n::text)";
+    const pipeline = await create({ source_query });
+    await store.requestRun(pipeline.id, "api");
+    await settled(pipeline, "FAILED");
+    expect(await runs()).toMatchObject([{ attempt: 1, status: "FAILED", error_code: "TEMP_FILE_LIMIT" }]);
+    const [run] = (await store.listRuns(pipeline.id, { limit: 1 })).items;
+    expect(run?.error).toMatch(/SQLSTATE 53400.*Raise temp_file_limit/);
+  });
+});
+
 describe("waiting for the next attempt", () => {
   it("ends when a pause is asked for", async () => {
     const pipeline = await stuckPipeline();

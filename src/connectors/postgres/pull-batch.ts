@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { faultPoint } from "../../observability/fault-points.ts";
 import type { Client } from "../../postgres/connection.ts";
-import { databaseError } from "../../postgres/errors.ts";
+import { loadError } from "../../postgres/errors.ts";
 import { quoteTable } from "../../postgres/identifiers.ts";
 import type { PullBatch, PulledRows } from "../sink.ts";
 import type { ReadRequest } from "../source.ts";
@@ -148,6 +148,6 @@ async function stageFromSource(
     return { rows, count: rowCount ?? 0, position: rows.position };
   } catch (error) {
     await client.query("ROLLBACK").catch(() => undefined);
-    throw databaseError(error, "read the source", "SOURCE_QUERY_FAILED");
+    throw loadError(error, "read the source", "SOURCE_QUERY_FAILED");
   }
 }

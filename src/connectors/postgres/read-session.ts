@@ -2,7 +2,7 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Column } from "../../domain/row.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { type Client, connectForData } from "../../postgres/connection.ts";
-import { databaseError } from "../../postgres/errors.ts";
+import { databaseError, loadError } from "../../postgres/errors.ts";
 import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
 import type { OrderColumn } from "./query-text.ts";
 
@@ -89,7 +89,7 @@ export function questionSession(
 
 /** A value the query itself cannot compute (division by zero) is the query's fault, not a row's of the target. */
 export function sourceError(error: unknown): VitrinaError {
-  const failure = databaseError(error, "read the source", "SOURCE_QUERY_FAILED");
+  const failure = loadError(error, "read the source", "SOURCE_QUERY_FAILED");
   return failure.retry === "row" ? new VitrinaError("SOURCE_QUERY_FAILED", failure.message, { cause: error }) : failure;
 }
 

@@ -71,7 +71,7 @@ async function withinTime<T>(promise: Promise<T>, timeoutMs: number): Promise<T>
   const timeout = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
       const seconds = Math.round(timeoutMs / 1000);
-      reject(new VitrinaError("DATABASE_BUSY", `The source sent nothing for ${seconds} s (READ_TIMEOUT_SECONDS).`));
+      reject(new VitrinaError("STATEMENT_TIMEOUT", `The source sent nothing for ${seconds} s (READ_TIMEOUT_SECONDS).`));
     }, timeoutMs);
   });
   try {

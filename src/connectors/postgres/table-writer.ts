@@ -7,7 +7,7 @@ import type { Row } from "../../domain/row.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { faultPoint } from "../../observability/fault-points.ts";
 import type { Client } from "../../postgres/connection.ts";
-import { databaseError } from "../../postgres/errors.ts";
+import { loadError } from "../../postgres/errors.ts";
 import { quoteTable } from "../../postgres/identifiers.ts";
 import { batchOfRows, type RowBatch } from "../row-batch.ts";
 import type { BatchResult, CommitBatch, KeptCheckpoint, KeyRange, RejectedRow, SinkWriter } from "../sink.ts";
@@ -85,7 +85,7 @@ async function inTransaction<T>(client: Client, what: string, work: () => Promis
     return result;
   } catch (error) {
     await client.query("ROLLBACK").catch(() => undefined);
-    throw databaseError(error, what);
+    throw loadError(error, what);
   }
 }
 
@@ -175,7 +175,7 @@ async function tryRows(
     await load.apply(client, { rows: await inspectStage(client, table), range, complete: false });
     return undefined;
   } catch (error) {
-    const failure = databaseError(error, `write to ${quoteTable(table.name)}`);
+    const failure = loadError(error, `write to ${quoteTable(table.name)}`);
     if (failure.retry !== "row") throw failure;
     return failure;
   } finally {

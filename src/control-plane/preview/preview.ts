@@ -41,6 +41,7 @@ function asFaultOfQuery(error: unknown, timeoutMs: number): unknown {
   if (!(error instanceof VitrinaError)) return error;
   switch (error.code) {
     case "DATABASE_BUSY":
+    case "STATEMENT_TIMEOUT":
       return new VitrinaError("QUERY_TOO_SLOW", `The query gave no rows within ${timeoutMs / 1000} s.`, {
         cause: error,
       });

@@ -57,7 +57,7 @@ export class Findings {
       return await work();
     } catch (error) {
       if (!(error instanceof VitrinaError) || error.code === "INTERNAL") throw error;
-      const isLate = error.code === "DATABASE_BUSY";
+      const isLate = error.code === "DATABASE_BUSY" || error.code === "STATEMENT_TIMEOUT";
       this.add(asFinding(check, error), check.pointer, isLate && !check.isEssential ? "warning" : "error");
       return undefined;
     }
@@ -67,9 +67,12 @@ export class Findings {
 function asFinding({ question }: Check, error: VitrinaError): VitrinaError {
   switch (error.code) {
     case "DATABASE_BUSY":
+    case "STATEMENT_TIMEOUT":
       return new VitrinaError("CHECK_TIMED_OUT", `It could not be found out in time ${question}.`);
     // What the driver says about its trouble names hosts and roles.
     case "DATABASE_UNAVAILABLE":
+    case "DATABASE_MISSING":
+    case "TOO_MANY_CONNECTIONS":
       return new VitrinaError(error.code, `The database cannot be reached; it remains unknown ${question}.`);
     default:
       return error;

@@ -9,18 +9,20 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 if TYPE_CHECKING:
     import httpx
 
-# Codes of failed runs behind which trouble stands that may pass: `retry` and `reconnect` in Vitrina's table of errors.
+# Codes of failed runs behind which trouble stands that may pass: `retry`, `wait` and `reconnect` in Vitrina's table of errors.
 # Vitrina has already repeated such a run itself; Airflow may do so again, later. A test compares the two tables.
 PASSING_CODES = frozenset(
     {
         "DATABASE_BUSY",
         "DATABASE_UNAVAILABLE",
+        "DISK_FULL",
         "INDEX_INCOMPLETE",
         "INTERNAL",
         "PREVIEW_BUSY",
         "SEARCH_BUSY",
         "SEARCH_UNAVAILABLE",
         "TASK_WORKER_LOST",
+        "TOO_MANY_CONNECTIONS",
     }
 )
 
