@@ -27,6 +27,12 @@ export const MUTATIONS = [
     tests: ["tests/integration/api-audit.test.ts"],
   },
   {
+    name: "rejects: what was written to find the refused rows stays",
+    file: "src/connectors/postgres/refused-rows.ts",
+    replace: [["ROLLBACK TO SAVEPOINT trial", "RELEASE SAVEPOINT trial"]],
+    tests: ["tests/conformance/postgres-sink.test.ts"],
+  },
+  {
     name: "fence: a lost lease is not noticed at commit",
     file: "src/meta-store/postgres/checkpoints.ts",
     replace: [["lease_owner = $2 AND lease_epoch = $3", "$2::uuid IS NOT NULL AND $3::bigint IS NOT NULL"]],

@@ -12,6 +12,9 @@ import type { ExecutionEnd, RunControl } from "./executor.ts";
 import type { Load } from "./load.ts";
 import type { RunReport } from "./run-report.ts";
 
+/** Rows per batch while rows are refused: to find them takes longer, and a request to pause waits for it. */
+const CAREFUL_BATCH = 5000;
+
 /** The one batch loop. Returns why it stopped early, or nothing when everything was read. */
 export async function moveBatches(
   load: Load,
@@ -30,7 +33,7 @@ export async function moveBatches(
       await faultPoint("batch_committed");
       const { lease } = batch;
       pauseRequested = lease.status === "PAUSE_REQUESTED";
-      batchSize = lease.batchSize;
+      batchSize = batch.counters.rows_rejected > 0 ? Math.min(lease.batchSize, CAREFUL_BATCH) : lease.batchSize;
       load.limits.maxRejects = lease.maxRejects;
       load.limits.deletions.maxDeletePercent = lease.maxDeletePercent;
     }

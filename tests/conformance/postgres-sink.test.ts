@@ -1,6 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, inject } from "vitest";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
 import { openPostgresSink } from "../../src/connectors/postgres/sink.ts";
+import { batchOfRows } from "../../src/connectors/row-batch.ts";
+import type { BatchResult, SinkRequest } from "../../src/connectors/sink.ts";
+import type { Row } from "../../src/domain/row.ts";
 import { formatTarget } from "../../src/domain/target.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { describeSink } from "./sink-contract.ts";
@@ -11,15 +15,18 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-describeSink("postgres", () => ({
-  sink: openPostgresSink({
+const openSink = () =>
+  openPostgresSink({
     url: database.urls.writer,
     loaderUrl: undefined,
     applicationName: "vitrina test",
     statementTimeoutMs: 20_000,
     idleTimeoutMs: 20_000,
     comparisonTimeoutMs: 20_000,
-  }),
+  });
+
+describeSink("postgres", () => ({
+  sink: openSink(),
   newTarget: () => ({ kind: "postgres", schema: "analytics", table: `t_${randomUUID().slice(0, 8)}` }),
   async titles(target) {
     const label = formatTarget(target);
@@ -36,3 +43,92 @@ describeSink("postgres", () => ({
     return rows.map(({ attname }) => attname as string);
   },
 }));
+
+describe("rows that a table refuses", () => {
+  const COLUMNS = ["id bigint", "n integer", "short varchar(3)", "flag boolean", "rest text"];
+  const LOADS: readonly [string, SinkRequest["load"]][] = [
+    ["upsert", { kind: "upsert" }],
+    ["compare and apply", { kind: "replace", loadId: randomUUID(), inKeyOrder: true }],
+    ["shadow and merge", { kind: "replace", loadId: randomUUID(), inKeyOrder: false }],
+  ];
+
+  /** Each is refused for a reason of its own; of the last one the server cannot even be told. */
+  const REASONS: readonly ((id: string) => Row)[] = [
+    (id) => [id, "12x", "abc", "t", null],
+    (id) => [id, "99999999999", "abc", "t", null],
+    (id) => [id, "1", "abcd", "t", "too long"],
+    (id) => [id, "1", 'a"\\', "maybe", "quotes \t and\nlines"],
+    (id) => [id, "1", null, "t", "null"],
+    (id) => [id, "-1", "abc", "t", "check"],
+    () => [null, "1", "abc", "t", "no key"],
+    (id) => [id, "1", "abc", "t", "nul \0"],
+  ];
+
+  async function openWriter(table: string, load: SinkRequest["load"]) {
+    await database.query(`CREATE TABLE IF NOT EXISTS analytics.${table} (id bigint PRIMARY KEY, n integer CHECK (n > 0),
+      short varchar(3) NOT NULL, flag boolean, rest text); GRANT ALL ON analytics.${table} TO vitrina_writer`);
+    const writer = await openSink().open({
+      target: { kind: "postgres", schema: "analytics", table },
+      columns: COLUMNS.map((column) => {
+        const [name = "", type = ""] = column.split(" ");
+        return { name, type };
+      }),
+      key: ["id"],
+      createTarget: false,
+      addColumns: false,
+      load,
+      guard: { allowEmpty: true, maxDeletePercent: 100 },
+      options: {},
+      claim: { pipelineId: randomUUID(), runId: randomUUID(), epoch: 1, batchNo: 0 },
+      together: true,
+      lost: new AbortController().signal,
+      requireLease: async () => undefined,
+    });
+    await writer.begin(async () => undefined);
+    const write = (rows: readonly Row[]): Promise<BatchResult> =>
+      writer.write(batchOfRows(rows), { batchNo: 1, after: null, upTo: null }, async (_, result) => result);
+    return { write, close: () => writer.close() };
+  }
+
+  it.each(LOADS)("are found by few statements, each with its own reason, by %s", async (_, load) => {
+    const { write, close } = await openWriter(`r_${randomUUID().slice(0, 8)}`, load);
+    const alone: string[] = [];
+    for (const reason of REASONS.slice(0, -1)) alone.push((await write([reason("1")])).rejects[0]?.error ?? "none");
+    expect(new Set(alone).size).toBe(alone.length);
+    // Nine of ten are refused, for all the reasons but the last.
+    const rows = Array.from({ length: 5000 }, (_, index): Row => {
+      const id = String(index + 10);
+      const reason = REASONS[index % (REASONS.length - 1)];
+      return index % 10 === 3 || reason === undefined ? [id, "1", "abc", "t", "good"] : reason(id);
+    });
+    const statements = vi.spyOn(pg.Client.prototype, "query");
+    const { rejects, rows_written } = await write(rows);
+    const count = statements.mock.calls.length;
+    statements.mockRestore();
+    expect({ rejects: rejects.length, rows_written }).toEqual({ rejects: 4500, rows_written: 500 });
+    const expected = rows.flatMap((row, index) =>
+      row.at(-1) === "good" ? [] : [{ row, code: "ROW_REFUSED", error: alone[index % alone.length] }],
+    );
+    expect(rejects).toEqual(expected);
+    expect(count).toBeLessThan(40);
+    await close();
+  });
+
+  it("are found when the server cannot even be told their text, and when only a trigger refuses them", async () => {
+    const table = `r_${randomUUID().slice(0, 8)}`;
+    const { write, close } = await openWriter(table, { kind: "upsert" });
+    await database.query(`CREATE FUNCTION analytics.${table}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF NEW.n = 13 THEN RAISE EXCEPTION 'no luck' USING ERRCODE = '23514'; END IF; RETURN NEW; END $$;
+      CREATE TRIGGER unlucky BEFORE INSERT ON analytics.${table} FOR EACH ROW EXECUTE FUNCTION analytics.${table}()`);
+    const good = (id: number, n = "1"): Row => [String(id), n, "abc", "t", null];
+    const nul = REASONS.at(-1)?.("3") ?? [];
+    const { rejects, rows_written } = await write([good(1), good(2, "13"), nul, good(4), good(5, "13"), good(6)]);
+    expect(rows_written).toBe(3);
+    expect(rejects.map(({ row, error }) => [row[0], error.replace(/^.*?: /, "")])).toEqual([
+      ["2", "no luck (SQLSTATE 23514)."],
+      ["3", 'invalid byte sequence for encoding "…": 0x00 (SQLSTATE 22021).'],
+      ["5", "no luck (SQLSTATE 23514)."],
+    ]);
+    await close();
+  });
+});

@@ -10,6 +10,7 @@ import { batchOfRows, type RowBatch } from "../row-batch.ts";
 import type { Comparison, ComparisonRequest, ComparisonResult } from "../sink.ts";
 import type { OrderColumn } from "./query-text.ts";
 import { extended, orderColumns } from "./read-session.ts";
+import { createTrialTables, findRefusedRows } from "./refused-rows.ts";
 import { readTargetTable, type TableName, type TargetTable } from "./target-table.ts";
 
 /**
@@ -79,7 +80,8 @@ async function shapeOf(client: Client, table: TargetTable, incrementalKey: strin
 }
 
 /** Made from the target itself, so that types and collations are its own. */
-async function createTables(client: Client, { target, columns, key }: Shape): Promise<void> {
+async function createTables(client: Client, shape: Shape): Promise<void> {
+  const { target, columns, key } = shape;
   const select = (of: readonly StagedColumn[]): string =>
     of.map(({ name, staged }) => `t.${quoteIdentifier(name)} AS ${staged}`).join(", ");
   await client.query(`
@@ -87,6 +89,7 @@ async function createTables(client: Client, { target, columns, key }: Shape): Pr
     ALTER TABLE ${STAGE} ALTER standing SET DEFAULT current_setting('${STANDING}');
     CREATE TEMP TABLE vitrina_found AS
       SELECT NULL::text AS kind, NULL::text[] AS columns, ${select(key)} FROM ${target} t WITH NO DATA`);
+  await createTrialTables(client, { columns: stagedNames(shape) });
 }
 
 async function stageRows(
@@ -102,21 +105,48 @@ async function stageRows(
   await pipeline(Readable.from([batch.copyText()], { objectMode: false }), stream);
 }
 
-/** Rows that cannot be staged are found by halving. What remains of them is their key, where that fits. */
+/** Of rows that cannot be staged the key remains, where that fits. */
 async function stageGoodRows(client: Client, shape: Shape, batch: RowBatch, standing: Standing): Promise<void> {
   if (await tryToStage(client, shape.columns, batch, standing)) return;
-  const rows = batch.rows();
-  const [row] = rows;
-  if (rows.length === 1 && row !== undefined) return stageKey(client, shape, row);
-  const middle = Math.ceil(rows.length / 2);
-  await stageGoodRows(client, shape, batchOfRows(rows.slice(0, middle)), standing);
-  await stageGoodRows(client, shape, batchOfRows(rows.slice(middle)), standing);
+  const { columns, key } = shape;
+  const { good, refused } = await sortOut(client, shape, batch, columns);
+  await stageRows(client, columns, batchOfRows(good), standing);
+  const keys = refused.map((row) => key.map((column) => row[columns.indexOf(column)] ?? null));
+  const named = await sortOut(client, shape, batchOfRows(keys), key);
+  await stageRows(client, key, batchOfRows(named.good), "refused");
+  const nameless = named.refused.map((values) => values.map(() => null));
+  await stageRows(client, key, batchOfRows(nameless), "refused");
 }
 
-async function stageKey(client: Client, { columns, key }: Shape, row: Row): Promise<void> {
-  const values = key.map((column) => row[columns.indexOf(column)] ?? null);
-  if (await tryToStage(client, key, batchOfRows([values]), "refused")) return;
-  await stageRows(client, key, batchOfRows([values.map(() => null)]), "refused");
+async function sortOut(
+  client: Client,
+  shape: Shape,
+  batch: RowBatch,
+  given: readonly StagedColumn[],
+): Promise<{ good: Row[]; refused: Row[] }> {
+  const names = given.map(({ staged }) => staged);
+  const list = names.join(", ");
+  const found = await findRefusedRows(
+    client,
+    "stage the rows",
+    {
+      rowType: STAGE,
+      columns: stagedNames(shape),
+      given: names,
+      statement: (relation) => `INSERT INTO ${STAGE} (${list}) SELECT ${list} FROM ${relation} AS r`,
+    },
+    batch,
+  );
+  const places = new Set(found.map(({ index }) => index));
+  const rows = batch.rows();
+  return {
+    good: rows.filter((_, index) => !places.has(index)),
+    refused: rows.filter((_, index) => places.has(index)),
+  };
+}
+
+function stagedNames({ columns }: Shape): string[] {
+  return ["standing", ...columns.map(({ staged }) => staged)];
 }
 
 async function tryToStage(

@@ -13,9 +13,9 @@ export async function createStage(client: Client, { columns }: TargetTable, forR
 }
 
 /** Of several rows with one key the last in reading order counts: `ctid` grows as rows arrive. */
-function lastOfEachKey({ columns, key }: TargetTable): string {
+export function lastOfEachKey({ columns, key }: TargetTable, relation = STAGE): string {
   const keys = nameList(key);
-  return `(SELECT DISTINCT ON (${keys}) ctid, ${nameList(columns)} FROM ${STAGE} ORDER BY ${keys}, ctid DESC)`;
+  return `(SELECT DISTINCT ON (${keys}) ctid, ${nameList(columns)} FROM ${relation} AS r ORDER BY ${keys}, ctid DESC)`;
 }
 
 /** A single column is sorted, which takes half the time of a hash table. All nulls together are one key. */

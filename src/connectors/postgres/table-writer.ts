@@ -12,8 +12,10 @@ import { quoteTable } from "../../postgres/identifiers.ts";
 import { batchOfRows, type RowBatch } from "../row-batch.ts";
 import type { BatchResult, CommitBatch, KeptCheckpoint, KeyRange, RejectedRow, SinkWriter } from "../sink.ts";
 import type { Load } from "./loads/load.ts";
+import { SEEK_BY_KEY } from "./merge-statement.ts";
 import type { Puller } from "./pull-batch.ts";
-import { inspectStage, STAGE } from "./stage.ts";
+import { createTrialTables, findRefusedRows } from "./refused-rows.ts";
+import { inspectStage, lastOfEachKey, STAGE } from "./stage.ts";
 import { nameList, type TargetTable } from "./target-table.ts";
 
 export interface TableWriterParts {
@@ -29,7 +31,7 @@ export interface TableWriterParts {
 /** One session, one transaction per batch: stage → apply → checkpoint → commit. */
 export function tableWriter(parts: TableWriterParts): SinkWriter {
   const { client, table, load, resumed, puller } = parts;
-  const what = `write to ${quoteTable(table.name)}`;
+  const what = writing(table);
   const begin: SinkWriter["begin"] = async (fence) => {
     if (load.begin === undefined) return;
     await inTransaction(client, what, async () => {
@@ -126,18 +128,33 @@ async function stageRows(client: Client, table: TargetTable, batch: RowBatch): P
 }
 
 /**
- * Some rows of the batch were refused. They are found by halving: each part is tried and undone. The others are
- * written; nothing is deleted in their range, because a refused row still stands for its row in the target.
+ * Some rows of the batch were refused. They are found and set aside, and the others are written; nothing is deleted in
+ * their range, because a refused row still stands for its row in the target.
  */
 async function writeGoodRows<T>(
-  parts: TableWriterParts,
+  { client, table, load }: TableWriterParts,
   batch: RowBatch,
   range: KeyRange,
   commit: CommitBatch<T>,
 ): Promise<T> {
-  const { client, table, load } = parts;
+  const names = table.columns.map(({ name }) => name);
+  const trial = {
+    rowType: STAGE,
+    columns: names,
+    given: names,
+    statement: (relation: string) => load.trialOf(lastOfEachKey(table, relation)),
+  };
+  await createTrialTables(client, trial);
+  if (load.batchSettings === "") await client.query(SEEK_BY_KEY);
+  const refused = await findRefusedRows(client, writing(table), trial, batch);
+  const errors = new Map(refused.map(({ index, error }) => [index, error]));
   const rejects: RejectedRow[] = [];
-  const good = await findGoodRows(parts, batch.rows(), range, rejects);
+  const good: Row[] = [];
+  for (const [index, row] of batch.rows().entries()) {
+    const error = errors.get(index);
+    if (error === undefined) good.push(row);
+    else rejects.push({ row, code: error.code, error: error.message });
+  }
   await stageRows(client, table, batchOfRows(good));
   const rows = await inspectStage(client, table);
   const result = await load.apply(client, { rows, range, complete: false });
@@ -145,40 +162,6 @@ async function writeGoodRows<T>(
   return commitStaged(client, commit, { ...result, rejects });
 }
 
-async function findGoodRows(
-  parts: TableWriterParts,
-  rows: readonly Row[],
-  range: KeyRange,
-  rejects: RejectedRow[],
-): Promise<readonly Row[]> {
-  const error = await tryRows(parts, rows, range);
-  if (error === undefined) return rows;
-  const [row] = rows;
-  if (rows.length === 1 && row !== undefined) {
-    rejects.push({ row, code: error.code, error: error.message });
-    return [];
-  }
-  const middle = Math.ceil(rows.length / 2);
-  const first = await findGoodRows(parts, rows.slice(0, middle), range, rejects);
-  const second = await findGoodRows(parts, rows.slice(middle), range, rejects);
-  return [...first, ...second];
-}
-
-async function tryRows(
-  { client, table, load }: TableWriterParts,
-  rows: readonly Row[],
-  range: KeyRange,
-): Promise<VitrinaError | undefined> {
-  await client.query("SAVEPOINT try");
-  try {
-    await stageRows(client, table, batchOfRows(rows));
-    await load.apply(client, { rows: await inspectStage(client, table), range, complete: false });
-    return undefined;
-  } catch (error) {
-    const failure = loadError(error, `write to ${quoteTable(table.name)}`);
-    if (failure.retry !== "row") throw failure;
-    return failure;
-  } finally {
-    await client.query("ROLLBACK TO SAVEPOINT try").catch(() => undefined);
-  }
+function writing({ name }: TargetTable): string {
+  return `write to ${quoteTable(name)}`;
 }

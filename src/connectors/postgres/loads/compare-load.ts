@@ -76,6 +76,12 @@ export function compareLoad(table: TargetTable, loadId: string, guard: DeletionG
       await markLoad(client, changed, NAME);
     },
 
+    trialOf: (relation) => `
+      INSERT INTO ${quoteTable(changed)} (${nameList(table.columns)})
+      SELECT ${nameList(table.columns, "s")} FROM ${relation} AS s
+        LEFT JOIN ${target} AS t ON ${sameKey(table.key, "t", "s")}
+       WHERE t.ctid IS NULL OR ${rowsDiffer(table, "t", "s")}`,
+
     async apply(client, { rows: { relation, distinct, duplicates }, range, complete }) {
       if (!complete) await client.query(SEEK_BY_KEY);
       const statement = keepDifferences(relation, complete ? range : undefined);

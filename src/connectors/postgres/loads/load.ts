@@ -13,6 +13,8 @@ export interface Load {
   /** Settings for the planner, made at the beginning of a batch's transaction. */
   readonly batchSettings: string;
   apply(client: Client, staged: StagedBatch): Promise<AppliedRows>;
+  /** Writes rows as `apply` does, only to learn whether they are refused: it is undone. */
+  trialOf(relation: string): string;
   finish(client: Client): Promise<{ rows_deleted: number }>;
 }
 

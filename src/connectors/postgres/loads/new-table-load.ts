@@ -19,6 +19,7 @@ export function newTableLoad(table: TargetTable, loadId: string): Load {
   const loading = loadTable(table.name, loadId, "load");
   const label = quoteTable(loading);
   const names = nameList(table.columns);
+  const insertFrom = (relation: string) => `INSERT INTO ${label} (${names}) SELECT ${names} FROM ${relation} AS s`;
   return {
     name: NAME,
     canResume: (client) => isMarked(client, loading, NAME),
@@ -32,8 +33,10 @@ export function newTableLoad(table: TargetTable, loadId: string): Load {
       await markLoad(client, loading, NAME);
     },
 
+    trialOf: insertFrom,
+
     async apply(client, { rows: { relation, distinct, duplicates } }) {
-      await client.query(`INSERT INTO ${label} (${names}) SELECT ${names} FROM ${relation} AS s`);
+      await client.query(insertFrom(relation));
       return { rows_written: distinct, rows_unchanged: 0, rows_deduplicated: duplicates };
     },
 

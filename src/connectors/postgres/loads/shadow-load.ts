@@ -28,6 +28,8 @@ export function shadowLoad(table: TargetTable, loadId: string, guard: DeletionGu
       await markLoad(client, shadow, NAME);
     },
 
+    trialOf: (relation) => mergeInto(label, relation, table),
+
     async apply(client, { rows: { relation, distinct, duplicates } }) {
       const { rows: counts } = await client.query<{ again: string; same: string }>(
         `SELECT count(*) FILTER (WHERE l.ctid IS NOT NULL) AS again,

@@ -42,6 +42,8 @@ export function upsertLoad(table: TargetTable): Load {
     batchSettings: SEEK_BY_KEY,
     ...(!table.exists && { begin: create }),
 
+    trialOf: (relation) => mergeInto(target, relation, table),
+
     async apply(client, { rows: { relation, distinct, duplicates } }) {
       allNew ??= await isEmpty(client);
       allNew &&= await insertNew(client, relation);

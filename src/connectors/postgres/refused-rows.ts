@@ -1,0 +1,158 @@
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { from as copyFrom } from "pg-copy-streams";
+import type { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { Row } from "../../domain/row.ts";
+import type { Client } from "../../postgres/connection.ts";
+import { loadError } from "../../postgres/errors.ts";
+import { quoteIdentifier, quoteLiteral } from "../../postgres/identifiers.ts";
+import { batchOfRows, type RowBatch } from "../row-batch.ts";
+
+/**
+ * Finds the rows of a batch that the target refuses, and why, with a handful of statements however many they are. The
+ * rows lie on the server as texts; there a block tries them range by range, and divides a range that fails, down to
+ * the single row, whose own error is kept. Whatever refuses a row is found so: types, constraints, triggers.
+ */
+
+export interface Trial {
+  /** A table whose row type has the columns below, in this order. */
+  readonly rowType: string;
+  readonly columns: readonly string[];
+  /** Those that a batch brings; the others are null. */
+  readonly given: readonly string[];
+  /** Puts rows where they are going to be written. `relation` has the columns, and a `ctid` that grows in their order. */
+  statement(relation: string): string;
+}
+
+interface RefusedRow {
+  readonly index: number;
+  readonly error: VitrinaError;
+}
+
+const TEXTS = "pg_temp.vitrina_texts";
+const REFUSED = "pg_temp.vitrina_refused";
+
+/** Tried by one statement at most, which must end within its time. */
+const ROWS_AT_ONCE = 10_000;
+/** Into how many parts a range is divided that has a refused row. */
+const PARTS = 16;
+
+export async function createTrialTables(client: Client, { columns }: Pick<Trial, "columns">): Promise<void> {
+  const texts = columns.map((name) => `${quoteIdentifier(name)} text`).join(", ");
+  const number = `${quoteIdentifier(numberColumn(columns))} bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY`;
+  await client.query(`
+    CREATE TEMP TABLE IF NOT EXISTS vitrina_texts (${texts}, ${number});
+    CREATE TEMP TABLE IF NOT EXISTS vitrina_refused (place bigint, state text, message text)`);
+}
+
+/** Runs inside a transaction of the caller, and leaves nothing behind. */
+export async function findRefusedRows(
+  client: Client,
+  what: string,
+  trial: Trial,
+  batch: RowBatch,
+): Promise<RefusedRow[]> {
+  if (batch.count === 0) return [];
+  await client.query("SAVEPOINT trial");
+  const refused = await tryBatch(client, what, trial, batch).catch((error: unknown) => {
+    const failure = loadError(error, what);
+    if (failure.retry !== "row") throw failure;
+    return failure;
+  });
+  await client.query("ROLLBACK TO SAVEPOINT trial");
+  if (Array.isArray(refused)) return refused;
+  return findInHalves(client, what, trial, batch.rows(), refused);
+}
+
+/** A text that the server's encoding does not have cannot even be laid there. */
+async function findInHalves(
+  client: Client,
+  what: string,
+  trial: Trial,
+  rows: readonly Row[],
+  error: VitrinaError,
+): Promise<RefusedRow[]> {
+  if (rows.length === 1) return [{ index: 0, error }];
+  const middle = Math.ceil(rows.length / 2);
+  const first = await findRefusedRows(client, what, trial, batchOfRows(rows.slice(0, middle)));
+  const second = await findRefusedRows(client, what, trial, batchOfRows(rows.slice(middle)));
+  return [...first, ...second.map((row) => ({ ...row, index: row.index + middle }))];
+}
+
+async function tryBatch(client: Client, what: string, trial: Trial, batch: RowBatch): Promise<RefusedRow[]> {
+  const names = trial.given.map(quoteIdentifier).join(", ");
+  const stream = client.query(copyFrom(`COPY ${TEXTS} (${names}) FROM STDIN`));
+  await pipeline(Readable.from([batch.copyText()], { objectMode: false }), stream);
+  const number = quoteIdentifier(numberColumn(trial.columns));
+  const { rows: bounds } = await client.query<{ first: string }>(`SELECT min(${number}) AS first FROM ${TEXTS}`);
+  const first = Number(bounds[0]?.first);
+  for (let done = 0; done < batch.count; done += ROWS_AT_ONCE) {
+    const end = Math.min(done + ROWS_AT_ONCE, batch.count);
+    await client.query(tryRange(trial, first + done, first + end));
+  }
+  const { rows } = await client.query<{ place: string; state: string; message: string }>(
+    `SELECT place, state, message FROM ${REFUSED} ORDER BY place`,
+  );
+  return rows.map(({ place, state, message }) => ({
+    index: Number(place) - first,
+    error: loadError(Object.assign(new Error(message), { code: state }), what),
+  }));
+}
+
+/** The rows of a range with the types of the target. An input function reads each text, as COPY would have it. */
+function typedRows({ rowType, columns }: Trial): string {
+  const texts = columns.map((name) => `t.${quoteIdentifier(name)}`).join(", ");
+  const number = `t.${quoteIdentifier(numberColumn(columns))}`;
+  return `(SELECT x.ctid, (x.typed).*
+     FROM (SELECT t.ctid, ROW(${texts})::text::${rowType} AS typed FROM ${TEXTS} AS t
+            WHERE ${number} >= _vitrina_from AND ${number} < _vitrina_to ORDER BY ${number} OFFSET 0) AS x)`;
+}
+
+/** What a part has written stays until all are tried, so that a row also meets those before it. */
+function tryRange(trial: Trial, from: number, to: number): string {
+  return `DO ${quoteLiteral(`
+    #variable_conflict use_column
+    DECLARE
+      _vitrina_starts bigint[] := ARRAY[${from}];
+      _vitrina_ends bigint[] := ARRAY[${to}];
+      _vitrina_left int;
+      _vitrina_from bigint;
+      _vitrina_to bigint;
+      _vitrina_step bigint;
+      _vitrina_start bigint;
+      _vitrina_state text;
+      _vitrina_message text;
+    BEGIN
+      LOOP
+        _vitrina_left := cardinality(_vitrina_starts);
+        EXIT WHEN _vitrina_left = 0;
+        _vitrina_from := _vitrina_starts[_vitrina_left];
+        _vitrina_to := _vitrina_ends[_vitrina_left];
+        _vitrina_starts := _vitrina_starts[:_vitrina_left - 1];
+        _vitrina_ends := _vitrina_ends[:_vitrina_left - 1];
+        BEGIN
+          ${trial.statement(typedRows(trial))};
+        EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
+          IF _vitrina_to - _vitrina_from = 1 THEN
+            GET STACKED DIAGNOSTICS _vitrina_state = RETURNED_SQLSTATE, _vitrina_message = MESSAGE_TEXT;
+            INSERT INTO ${REFUSED} VALUES (_vitrina_from, _vitrina_state, _vitrina_message);
+          ELSE
+            _vitrina_step := (_vitrina_to - _vitrina_from + ${PARTS - 1}) / ${PARTS};
+            FOR _vitrina_part IN REVERSE ${PARTS - 1} .. 0 LOOP
+              _vitrina_start := _vitrina_from + _vitrina_part * _vitrina_step;
+              CONTINUE WHEN _vitrina_start >= _vitrina_to;
+              _vitrina_starts := _vitrina_starts || _vitrina_start;
+              _vitrina_ends := _vitrina_ends || least(_vitrina_start + _vitrina_step, _vitrina_to);
+            END LOOP;
+          END IF;
+        END;
+      END LOOP;
+    END`)}`;
+}
+
+/** A name that none of the columns has. */
+function numberColumn(columns: readonly string[]): string {
+  let name = "vitrina_place";
+  while (columns.includes(name)) name += "_";
+  return name;
+}
