@@ -97,6 +97,17 @@ describe("habits", () => {
     expect(importing("domain", /from "(pg|node:fs|node:net|fastify)/)).toEqual([]);
   });
 
+  it("sessions are opened in one place, which gives each of them the search path of its own", () => {
+    const opening = files.filter((file) => /new (pg\.)?(Client|Pool)\(/.test(textOf(file)));
+    expect(opening.sort()).toEqual([
+      "embedded-postgres/ensure-database.ts",
+      "postgres/connection.ts",
+      "postgres/session.ts",
+    ]);
+    expect(textOf("embedded-postgres/ensure-database.ts")).toContain('"-c search_path=pg_catalog,pg_temp"');
+    expect(textOf("postgres/connection.ts").match(/takeSession\(client, config, .*settings\)/g)).toHaveLength(2);
+  });
+
   it("no mart of the demo is named in the sources", () => {
     expect(files.filter((file) => /film_dim|film_rating|genre_dim|film_work/.test(textOf(file)))).toEqual([]);
   });

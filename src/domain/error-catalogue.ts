@@ -515,6 +515,12 @@ export const ERROR_CATALOGUE = {
     "The embedded PostgreSQL did not start",
     "See the log named in the detail, or set DATABASE_URL to a PostgreSQL of your own.",
   ),
+  POOLER_SHARES_SESSIONS: entry(
+    503,
+    "never",
+    "The connection pooler does not keep sessions",
+    "Connect to PostgreSQL directly, or let PgBouncer keep a session for each client (pool_mode = session).",
+  ),
   DATABASE_TOO_OLD: entry(500, "never", "The PostgreSQL server is too old", "Use PostgreSQL 15 or newer."),
   MIGRATION_CHANGED: entry(
     500,
@@ -533,6 +539,12 @@ export const ERROR_CATALOGUE = {
     "never",
     "The database belongs to a newer Vitrina",
     "Upgrade this program to the version that made the schema.",
+  ),
+  SCHEMA_NOT_TRUSTED: entry(
+    500,
+    "never",
+    "The schema etl belongs to somebody else",
+    "Migrate as its owner, or make it yours if you trust what is in it.",
   ),
   ROLE_MISSING: entry(
     500,

@@ -6,7 +6,7 @@ import { type DataDir, errorCode } from "./data-dir.ts";
 export async function ensureDatabase(dir: DataDir, url: string): Promise<void> {
   const everyClusterHasIt = new URL("/postgres", url).href;
   // What is not given here the driver takes from the environment (PGSSLMODE, PGOPTIONS), meant for other servers.
-  const options = "-c search_path=pg_catalog";
+  const options = "-c search_path=pg_catalog,pg_temp";
   const client = new pg.Client({ connectionString: everyClusterHasIt, ssl: false, options });
   try {
     await client.connect();

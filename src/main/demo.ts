@@ -45,6 +45,8 @@ async function loadData(adminUrl: string): Promise<"loaded" | "foreign"> {
     if (rows.some(({ mark }) => mark !== DEMO_MARK)) return "foreign";
     if (rows.length > 0) return "loaded";
     await client.query("BEGIN");
+    // Fails when somebody made them meanwhile: tables of somebody else could have triggers, which would run as we.
+    await client.query("CREATE SCHEMA content; CREATE SCHEMA ugc");
     await client.query(await readFile(new URL("schema.sql", CINEMA), "utf8"));
     await client.query(await readFile(new URL("data.sql", CINEMA), "utf8"));
     for (const schema of ["content", "ugc"]) await client.query(`COMMENT ON SCHEMA ${schema} IS '${DEMO_MARK}'`);

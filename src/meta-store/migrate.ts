@@ -4,6 +4,7 @@ import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
 import { type Client, connect } from "../postgres/connection.ts";
 import { databaseError, sqlState } from "../postgres/errors.ts";
+import { quoteIdentifier } from "../postgres/identifiers.ts";
 
 const MIGRATIONS = new URL("./migrations/", import.meta.url);
 const OLDEST_SERVER = 150_000;
@@ -38,6 +39,7 @@ export async function migrate(adminUrl: string): Promise<{ applied: string[] }> 
     await requireSupportedServer(client);
     await client.query("SELECT pg_advisory_lock($1)", [LOCK_KEY]);
     await client.query("CREATE SCHEMA IF NOT EXISTS etl");
+    await requireTrustedSchema(client);
     await client.query(`CREATE TABLE IF NOT EXISTS etl.schema_migrations (
       version integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL,
       applied_at timestamptz NOT NULL DEFAULT clock_timestamp())`);
@@ -55,6 +57,25 @@ async function requireSupportedServer(client: Client): Promise<void> {
   throw new VitrinaError(
     "DATABASE_TOO_OLD",
     `Vitrina needs PostgreSQL 15 or newer; this server is ${rows[0].version}.`,
+  );
+}
+
+/** Tables of somebody else may have triggers and defaults of his own, which would run with all rights of a superuser. */
+async function requireTrustedSchema(client: Client): Promise<void> {
+  const { rows } = await client.query(
+    `SELECT owner.rolname AS owner, current_user AS me
+       FROM pg_namespace schema JOIN pg_roles owner ON owner.oid = schema.nspowner
+      WHERE schema.nspname = 'etl' AND NOT owner.rolsuper
+        AND (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)`,
+  );
+  const [found] = rows;
+  if (found === undefined) return;
+  throw new VitrinaError(
+    "SCHEMA_NOT_TRUSTED",
+    `The schema etl belongs to ${found.owner}, who could have statements of his own run as the superuser ${found.me}.`,
+    {
+      hint: `Migrate as ${found.owner}; or, if you trust what is in it: ALTER SCHEMA etl OWNER TO ${quoteIdentifier(found.me)}.`,
+    },
   );
 }
 

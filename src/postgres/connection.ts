@@ -1,4 +1,5 @@
 import pg from "pg";
+import { takeSession } from "./session.ts";
 
 export type Client = pg.Client;
 
@@ -31,26 +32,24 @@ export interface ConnectionOptions {
 const CONNECT_TIMEOUT_MS = 10_000;
 
 function clientConfig(options: ConnectionOptions, types: pg.CustomTypesConfig): pg.ClientConfig {
-  const settings = Object.entries(options.settings ?? {});
   return {
     connectionString: options.url,
     application_name: options.applicationName,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     types,
-    ...(settings.length > 0 && {
-      options: settings.map(([name, value]) => `-c ${name}=${escapeOption(value)}`).join(" "),
-    }),
   };
-}
-
-function escapeOption(value: string): string {
-  return value.replaceAll("\\", "\\\\").replaceAll(" ", "\\ ");
 }
 
 /** A pool for the meta-store: short statements, ordinary JavaScript values. */
 export function createPool(options: ConnectionOptions & { readonly max: number }): Pool {
-  const pool = new pg.Pool({ ...clientConfig(options, metaTypes), max: options.max, idleTimeoutMillis: 30_000 });
+  const config = clientConfig(options, metaTypes);
+  const pool = new pg.Pool({
+    ...config,
+    max: options.max,
+    idleTimeoutMillis: 30_000,
+    onConnect: (client) => takeSession(client, config, options.settings),
+  });
   // An idle connection that the server closes must not end the process; the next query reports the trouble.
   pool.on("error", () => undefined);
   // The same for one that is lost while it is in use, between two statements of a transaction.
@@ -60,19 +59,26 @@ export function createPool(options: ConnectionOptions & { readonly max: number }
 
 /** One connection with ordinary JavaScript values. */
 export async function connect(options: ConnectionOptions): Promise<Client> {
-  return open(new pg.Client(clientConfig(options, metaTypes)));
+  return open(clientConfig(options, metaTypes), options.settings);
 }
 
 /** One connection of the data path: all values are texts. */
 export async function connectForData(options: ConnectionOptions): Promise<Client> {
-  return open(new pg.Client(clientConfig(options, textTypes)));
+  return open(clientConfig(options, textTypes), options.settings);
 }
 
-async function open(client: Client): Promise<Client> {
+async function open(config: pg.ClientConfig, settings: ConnectionOptions["settings"]): Promise<Client> {
+  const client = new pg.Client(config);
   // Without a listener a lost connection would end the process; the pending query reports it anyway.
   client.on("error", () => undefined);
   await client.connect();
-  return client;
+  try {
+    await takeSession(client, config, settings);
+    return client;
+  } catch (error) {
+    await client.end().catch(() => undefined);
+    throw error;
+  }
 }
 
 /** Runs `work` in a transaction: committed when it resolves, rolled back when it throws. */

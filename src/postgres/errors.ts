@@ -15,7 +15,7 @@ const NETWORK_CODES = new Set([
 
 /** The driver reports a closed connection without any code. */
 const CLOSED_CONNECTION =
-  /connection terminated|connection timeout|timeout exceeded when trying to connect|not queryable/i;
+  /connection terminated|connection timeout|timeout exceeded when trying to connect|query read timeout|not queryable/i;
 
 export function sqlState(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | null)?.code;

@@ -88,5 +88,5 @@ it("the audit leaves nothing behind, in the database and in the session", async 
     `SELECT current_setting('search_path') AS path, current_setting('statement_timeout') AS timeout,
             (SELECT count(*) FROM pg_class WHERE relnamespace = pg_my_temp_schema())::text AS temporary`,
   );
-  expect(rows).toEqual([{ path: "pg_catalog", timeout: "0", temporary: "0" }]);
+  expect(rows).toEqual([{ path: "pg_catalog, pg_temp", timeout: "0", temporary: "0" }]);
 });

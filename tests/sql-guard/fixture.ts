@@ -101,7 +101,7 @@ export async function openGuardedDatabase(): Promise<GuardedDatabase> {
   const client = await connectForData({
     url: database.urls.reader,
     applicationName: "vitrina test",
-    settings: { search_path: "pg_catalog", default_transaction_read_only: "on" },
+    settings: { default_transaction_read_only: "on" },
   });
   return {
     database,
