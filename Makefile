@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: start test test-search test-metrics check bench up down migrate-db demo logs help
+.PHONY: start test test-search test-metrics check bench up down clean migrate-db demo logs help
 
 # The stand in containers. DOCKER_COMPOSE=docker-compose is the older program of the same name.
 DOCKER_COMPOSE ?= docker compose
@@ -29,6 +29,10 @@ up: deploy/.env ## build and start everything in containers; RUNNERS=3 makes it 
 
 down: deploy/.env ## stop and remove the containers; the data stays
 	$(COMPOSE) down
+
+clean: ## remove the containers with their data, and what was built or fetched here
+	if [ -f deploy/.env ]; then $(COMPOSE) down --volumes --remove-orphans; fi
+	rm -rf dist .cache
 
 migrate-db: deploy/.env ## bring the containers' database to this version's schema
 	$(COMPOSE) run --rm etl_migrate

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { isHttpUrl } from "../settings/cli-settings.ts";
 import { addApplyCommands } from "./commands/apply.ts";
+import { addAuditCommand } from "./commands/audit.ts";
 import { addEventsCommand } from "./commands/events.ts";
 import { addLogsCommand } from "./commands/logs.ts";
 import { addPauseCommand } from "./commands/pause.ts";
@@ -60,6 +61,7 @@ export function addApiCommands(program: Command): void {
   addStateCommand(program);
   addRunnerCommands(program);
   addEventsCommand(program);
+  addAuditCommand(program);
 }
 
 function apiUrl(text: string): string {

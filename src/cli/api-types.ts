@@ -258,8 +258,8 @@ export interface Operations {
       /** To the minute. */
       readonly last_used_at: string | null;
       readonly revoked_at: string | null;
-      /** Shown only this once. */
-      readonly key: string;
+      /** Shown only this once: null when the same request is repeated. */
+      readonly key: string | null;
     };
   };
   /** Create a pipeline */
@@ -379,6 +379,14 @@ export interface Operations {
     answer: {
       readonly status: "ok";
     };
+  };
+  /** Read the last reconcile of a pipeline */
+  getLastReconcile: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: Reconcile;
   };
   /** The process lives */
   getLiveness: {
@@ -1481,6 +1489,7 @@ export const ROUTES = {
   diffVersions: { method: "GET", path: "/api/v1/pipelines/{id}/versions/{version}/diff" },
   discardRejects: { method: "POST", path: "/api/v1/pipelines/{id}/rejects/discard" },
   getHealth: { method: "GET", path: "/api/v1/health" },
+  getLastReconcile: { method: "GET", path: "/api/v1/pipelines/{id}/reconcile" },
   getLiveness: { method: "GET", path: "/api/v1/health/live" },
   getMetrics: { method: "GET", path: "/api/v1/metrics" },
   getPipeline: { method: "GET", path: "/api/v1/pipelines/{id}" },

@@ -4,7 +4,7 @@ import { loadCliSettings } from "../settings/cli-settings.ts";
 import { ApiClient } from "./api-client.ts";
 import { CliFailure, EXIT, type ExitCode } from "./failure.ts";
 import { type Column, formatTable } from "./table.ts";
-import { openTerminal, type Terminal, tolerateClosedPipes } from "./terminal.ts";
+import { openTerminal, type Terminal } from "./terminal.ts";
 
 /** What every command works with. */
 export interface Cli {
@@ -33,7 +33,6 @@ type Work<Arguments extends unknown[]> = (cli: Cli, ...given: Arguments) => Prom
 /** Makes an action of commander, which gives the arguments, the options and the command itself. */
 export function withCli<Arguments extends unknown[]>(work: Work<Arguments>) {
   return async (...given: unknown[]): Promise<void> => {
-    tolerateClosedPipes();
     const command = given.at(-1) as Command;
     const cli = openCli(command.optsWithGlobals<GlobalOptions>());
     process.exitCode = (await work(cli, ...(given.slice(0, -1) as Arguments))) ?? EXIT.ok;

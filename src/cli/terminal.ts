@@ -45,12 +45,13 @@ async function askOnTerminal(question: string): Promise<string> {
   }
 }
 
-/** Whoever reads may stop reading, as `head` does: that is no error of ours. */
+/** Whoever reads may stop reading, as `head` does: that is no error of ours. A server stops as if it were asked to. */
 export function tolerateClosedPipes(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "EPIPE") process.exit();
-      throw error;
+      if (error.code !== "EPIPE") throw error;
+      if (process.listenerCount("SIGTERM") === 0) process.exit();
+      process.kill(process.pid, "SIGTERM");
     });
   }
 }

@@ -94,7 +94,7 @@ Vitrina is ready. ${login}
 
   API        ${url}/api/v1/pipelines
   API docs   ${url}/docs
-  Database   psql "$(npx vitrina db-url)"
+  Database   ${settings.databaseUrl === undefined ? 'psql "$(npx vitrina db-url)"' : `${placeOf(settings.databaseUrl)}, as DATABASE_URL says`}
   Log        ${shortPath(join(settings.dataDir, "vitrina.log"))}
 
 Try, in another terminal:
@@ -103,6 +103,12 @@ Try, in another terminal:
   ${curl} ${url}/api/v1/pipelines/${pipeline}/runs
 
 Add a mart of your own: see "Add a mart" in README.md. Stop with Ctrl-C.`);
+}
+
+/** Without who logs in: another terminal has no DATABASE_URL that a command could be given. */
+function placeOf(databaseUrl: string): string {
+  const { host, pathname } = new URL(databaseUrl);
+  return `${decodeURIComponent(pathname.slice(1))} at ${host === "" ? "this machine" : host}`;
 }
 
 function shortPath(path: string): string {

@@ -1,7 +1,9 @@
 import { reportFailure } from "../cli/report-failure.ts";
+import { tolerateClosedPipes } from "../cli/terminal.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import { buildProgram } from "./program.ts";
 
+tolerateClosedPipes();
 try {
   await buildProgram().parseAsync();
 } catch (error) {

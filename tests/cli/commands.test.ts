@@ -58,6 +58,19 @@ describe("looking", () => {
   it("runs: newest first, as many as asked for", async () => {
     expect(rowsOf(await bench.cli(["runs", "film"]))[0]?.slice(1, 3)).toEqual(["SUCCESS", "api"]);
     expect(await bench.json(["runs", "film", "--limit", "1"])).toMatchObject({ items: [{ rows_read: FILMS }] });
+  });
+
+  it("runs: of all pipelines, of a status, since a time", async () => {
+    expect(rowsOf(await bench.cli(["runs", "--status", "SUCCESS", "--since", "1d"]))[0]?.[0]).toBe("film");
+    expect((await bench.json(["runs", "--status", "FAILED"])).items).toEqual([]);
+    expect((await bench.json(["runs", "film", "--since", "2999-01-01"])).items).toEqual([]);
+    expect((await bench.cli(["runs", "--since", "yesterday"])).code).toBe(64);
+  });
+
+  it("audit: who changed what", async () => {
+    const rows = rowsOf(await bench.cli(["audit", "film", "--action", "createPipeline"]));
+    expect(rows.map((row) => row.slice(1))).toEqual([["local", "createPipeline", "film", "done"]]);
+    expect((await bench.json(["audit", "--actor", "key:nobody"])).items).toEqual([]);
     expect((await bench.cli(["runs", "other_mart"])).stderr).toBe("It has never run.\n");
   });
 
@@ -162,13 +175,34 @@ describe("configurations in files", () => {
 });
 
 describe("versions and state", () => {
+  it("diff shows the lines of a query that differ, with what is around them", async () => {
+    const lines = (condition: string) =>
+      ["SELECT id,", "  title", "FROM content.film", "WHERE true", "  AND true", condition, "  AND 1 = 1"].join("\n");
+    await bench.create("rewritten", { source_query: lines("  AND id > 0") });
+    const body = JSON.stringify({ source_query: lines("  AND id > 5") });
+    const init = { method: "PATCH", headers: { "content-type": "application/json" }, body };
+    expect((await fetch(`${bench.url}/api/v1/pipelines/rewritten`, init)).status).toBe(200);
+    expect((await bench.cli(["diff", "rewritten", "2"])).stdout.split("\n").slice(2)).toEqual([
+      "@@ source_query @@",
+      "…",
+      " FROM content.film",
+      " WHERE true",
+      "   AND true",
+      "-  AND id > 0",
+      "+  AND id > 5",
+      "   AND 1 = 1",
+      "",
+    ]);
+  });
+
   it("versions, diff and restore go through what was configured before", async () => {
     await bench.create("changing");
     const body = JSON.stringify({ batch_size: 7 });
     const init = { method: "PATCH", headers: { "content-type": "application/json" }, body };
     expect((await fetch(`${bench.url}/api/v1/pipelines/changing`, init)).status).toBe(200);
     expect(rowsOf(await bench.cli(["versions", "changing"])).map((row) => row.slice(0, 1))).toEqual([["2"], ["1"]]);
-    expect(rowsOf(await bench.cli(["diff", "changing", "2"]))).toEqual([["batch_size", "100", "7"]]);
+    const { stdout } = await bench.cli(["diff", "changing", "2"]);
+    expect(stdout).toBe("--- version 1\n+++ version 2\n@@ batch_size @@\n-100\n+7\n");
     const { code, stderr } = await bench.cli(["restore", "changing", "1"]);
     expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining("version 3 now") });
     expect(await bench.json(["get", "changing"])).toMatchObject({ batch_size: 100, config_version: 3 });
@@ -265,6 +299,25 @@ describe("what goes wrong", () => {
     expect(stderr).not.toMatch(/\n\s+at /);
     expect(stderr.length).toBeGreaterThan(10);
   });
+
+  it.each([["--help"], ["--version"], ["runs", "--help"]])(
+    "no error when nobody reads what %j prints",
+    async (...args) => {
+      const shell = spawn(
+        "bash",
+        ["-c", 'set -o pipefail; "$@" | true', "sh", process.execPath, COMMAND, ...args],
+        {
+          stdio: ["ignore", "ignore", "pipe"],
+        },
+      );
+      let stderr = "";
+      shell.stderr.on("data", (chunk) => {
+        stderr += chunk;
+      });
+      expect(await once(shell, "close")).toEqual([0, null]);
+      expect(stderr).toBe("");
+    },
+  );
 
   it("no error when the reader stops reading", async () => {
     const child = spawn(process.execPath, [COMMAND, "events"], {

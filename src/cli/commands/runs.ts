@@ -1,16 +1,19 @@
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Run } from "../api-types.ts";
 import { type Cli, type Table, withCli } from "../cli.ts";
 import { count, localTime } from "../words.ts";
 import { secondsOf } from "./run.ts";
 
 const MOST = 200;
+const STATUSES: readonly Run["status"][] = ["RUNNING", "SUCCESS", "FAILED", "PAUSED"];
 
 export function addRunsCommand(program: Command): void {
   program
     .command("runs")
-    .argument("<name>", "name or id of the pipeline")
-    .description("list the runs of a pipeline, newest first")
+    .argument("[name]", "name or id of a pipeline; without it the runs of all pipelines")
+    .description("list runs, newest first")
+    .option("--since <time>", "only those that started since then: 90m, 12h, 7d, or 2026-01-31T12:00", momentOf)
+    .addOption(new Option("--status <status>", "only those of this status").choices(STATUSES))
     .option("--limit <number>", "at most this many, up to 200", limitOf, 20)
     .action(withCli(runs));
 }
@@ -21,15 +24,43 @@ export function limitOf(text: string): number {
   throw new InvalidArgumentError(`It is a number from 1 to ${MOST}.`);
 }
 
-async function runs(cli: Cli, id: string, { limit }: { limit: number }): Promise<void> {
-  const page = await cli.api.request("listRuns", { params: { id }, query: { limit } });
-  cli.show(page, () => runTable(page.items));
+const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** A time, or how long ago; a time without a zone is one of this machine. */
+export function momentOf(text: string): string {
+  const [, number, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const moment =
+    number === undefined ? Date.parse(text) : Date.now() - Number(number) * UNIT_MS[unit as keyof typeof UNIT_MS];
+  // What Date.parse takes beyond dates, such as a bare number, is a slip of the finger.
+  if (Number.isNaN(moment) || (number === undefined && !/^\d{4}-\d{2}-\d{2}/.test(text))) {
+    throw new InvalidArgumentError("It is how long ago (90m, 12h, 7d), or a time such as 2026-01-31T12:00.");
+  }
+  return new Date(moment).toISOString();
+}
+
+interface RunsOptions {
+  readonly limit: number;
+  readonly since?: string;
+  readonly status?: Run["status"];
+}
+
+async function runs(cli: Cli, id: string | undefined, { limit, since, status }: RunsOptions): Promise<void> {
+  const query = {
+    limit,
+    ...(since !== undefined && { started_after: since }),
+    ...(status !== undefined && { status }),
+  };
+  const page = await (id === undefined
+    ? cli.api.request("listAllRuns", { query })
+    : cli.api.request("listRuns", { params: { id }, query }));
+  cli.show(page, () => runTable(page.items, id === undefined, since !== undefined || status !== undefined));
   if (page.next !== null && !cli.isJson) cli.terminal.say(`There are older ones; --limit shows up to ${MOST}.`);
 }
 
-function runTable(items: readonly Run[]): Table {
+function runTable(items: readonly Run[], isOfAll: boolean, isChosen: boolean): Table {
   return {
     columns: [
+      ...(isOfAll ? [{ title: "PIPELINE" }] : []),
       { title: "STARTED" },
       { title: "STATUS" },
       { title: "TRIGGER" },
@@ -43,6 +74,7 @@ function runTable(items: readonly Run[]): Table {
       { title: "ERROR" },
     ],
     rows: items.map((run) => [
+      ...(isOfAll ? [run.pipeline_name] : []),
       localTime(run.started_at),
       run.status,
       run.trigger,
@@ -55,6 +87,6 @@ function runTable(items: readonly Run[]): Table {
       secondsOf(run),
       run.error ?? "",
     ]),
-    whenEmpty: "It has never run.",
+    whenEmpty: isChosen ? "There are no such runs." : isOfAll ? "Nothing has run yet." : "It has never run.",
   };
 }

@@ -1,6 +1,8 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { type Cli, withCli } from "../cli.ts";
+import { diffLines, withoutSameStretches } from "../line-diff.ts";
 import { allPages } from "../pages.ts";
+import { printable } from "../text-width.ts";
 import { localTime } from "../words.ts";
 import { pipelineTable } from "./pipelines.ts";
 
@@ -47,15 +49,25 @@ async function versions(cli: Cli, id: string): Promise<void> {
 async function diff(cli: Cli, id: string, version: number, options: { with?: number }): Promise<void> {
   const query = { ...(options.with !== undefined && { with: options.with }) };
   const answer = await cli.api.request("diffVersions", { params: { id, version }, query });
-  cli.show(answer, () => ({
-    columns: [{ title: "FIELD" }, { title: `VERSION ${answer.with}` }, { title: `VERSION ${answer.version}` }],
-    rows: answer.changes.map(({ field, before, after }) => [field, valueText(before), valueText(after)]),
-    whenEmpty: `Versions ${answer.with} and ${answer.version} do not differ.`,
-  }));
+  if (answer.changes.length === 0 && !cli.isJson) {
+    cli.terminal.say(`Versions ${answer.with} and ${answer.version} do not differ.`);
+    return;
+  }
+  cli.show(answer, () =>
+    [`--- version ${answer.with}`, `+++ version ${answer.version}`, ...answer.changes.flatMap(changeLines)]
+      .map(printable)
+      .join("\n"),
+  );
+}
+
+/** Each field with its lines, as diff writes them. */
+function changeLines({ field, before, after }: { field: string; before: unknown; after: unknown }): string[] {
+  const lines = withoutSameStretches(diffLines(valueText(before), valueText(after)));
+  return [`@@ ${field} @@`, ...lines.map((line) => (line === "…" ? line : `${line.mark}${line.text}`.trimEnd()))];
 }
 
 function valueText(value: unknown): string {
-  return typeof value === "string" ? value : JSON.stringify(value);
+  return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }
 
 async function restore(cli: Cli, id: string, version: number): Promise<void> {
