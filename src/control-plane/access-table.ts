@@ -61,6 +61,7 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
 
   // Reconcile
   requestReconcile: "operator",
+  getLastReconcile: "viewer",
   listReconciles: "viewer",
   getReconcile: "viewer",
 

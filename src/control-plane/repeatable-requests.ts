@@ -8,8 +8,11 @@ import type { Api } from "./server.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** False: the answer tells how things are now, so it is never kept for a repeated request. */
-    keepAnswer?: boolean;
+    /**
+     * False: the answer tells how things are now, so it is never kept for a repeated request. A function: what may be
+     * kept of an answer that holds a secret.
+     */
+    keepAnswer?: boolean | ((answer: string) => string);
   }
 }
 
@@ -63,7 +66,7 @@ export function makeRequestsRepeatable(
         await store.keepAnswer(keyed, {
           status: reply.statusCode,
           headers: keptHeaders(reply),
-          body: String(payload ?? ""),
+          body: keptBody(request, String(payload ?? "")),
         });
     } catch (error) {
       // The request itself is done; only its answer cannot be given again.
@@ -87,6 +90,10 @@ function keyedRequest(request: FastifyRequest): KeyedRequest | undefined {
     .update(JSON.stringify([params, query, body ?? null]))
     .digest("hex");
   return { actor: actorOf(request).name, key, operation, hash };
+}
+
+function keptBody({ routeOptions: { config } }: FastifyRequest, body: string): string {
+  return typeof config.keepAnswer === "function" ? config.keepAnswer(body) : body;
 }
 
 function keptHeaders(reply: FastifyReply): Record<string, string> {

@@ -162,7 +162,7 @@ export const ERROR_CATALOGUE = {
     422,
     "never",
     "The target is not allowed",
-    "Use analytics.<table>, or add the schema to TARGET_SCHEMAS, or the index to TARGET_INDEXES.",
+    "Use analytics.<table>, or add the schema to TARGET_SCHEMAS, or the index to TARGET_INDEXES; where TARGETS is set, it must be there, too.",
   ),
   TASK_PLAN_INVALID: entry(422, "never", "The task plan breaks its contract", "Correct the tasks named in the detail."),
   SCHEDULE_INVALID: entry(

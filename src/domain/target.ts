@@ -12,6 +12,8 @@ export interface TargetAllowList {
   readonly schemas: readonly string[];
   /** Exact index names, or patterns in which `*` stands for any characters. */
   readonly indexes: readonly string[];
+  /** When there are any, only these of them: `analytics.film_dim`, `es:films`, `analytics.mart_*`. */
+  readonly only?: readonly string[] | undefined;
 }
 
 const INDEX_PREFIX = "es:";
@@ -39,13 +41,27 @@ export function formatTarget(target: Target): string {
 }
 
 export function isAllowedTarget(target: Target, allowList: TargetAllowList): boolean {
+  const { schemas, indexes, only = [] } = allowList;
+  const isWithin =
+    target.kind === "elasticsearch"
+      ? indexes.some((pattern) => matchesPattern(target.index, pattern))
+      : schemas.includes(target.schema);
+  if (!isWithin || isOwn(target)) return false;
+  return only.length === 0 || only.some((pattern) => matchesPattern(formatTarget(target), pattern));
+}
+
+/** What Vitrina keeps beside the targets: checkpoints, unfinished loads, the aliases of an index. */
+function isOwn(target: Target): boolean {
   return target.kind === "elasticsearch"
-    ? allowList.indexes.some((pattern) => matchesPattern(target.index, pattern))
-    : allowList.schemas.includes(target.schema);
+    ? /__(?:previous$|write_|restored_)/.test(target.index)
+    : target.table.startsWith("_vitrina");
 }
 
 export function requireAllowedTarget(text: string, allowList: TargetAllowList): Target {
   const target = parseTarget(text);
+  if (isOwn(target)) {
+    throw notAllowed(`${formatTarget(target)} is not an allowed target: Vitrina keeps its own records by such names.`);
+  }
   if (isAllowedTarget(target, allowList)) return target;
   throw notAllowed(`${formatTarget(target)} is not an allowed target; allowed are: ${describe(allowList)}.`);
 }
@@ -99,12 +115,13 @@ function formatIdentifier(name: string): string {
   return needsQuotes ? `"${name.replaceAll('"', '""')}"` : name;
 }
 
-function matchesPattern(index: string, pattern: string): boolean {
+function matchesPattern(name: string, pattern: string): boolean {
   const parts = pattern.split("*").map((part) => part.replace(/[\\^$.+?()[\]{}|]/g, "\\$&"));
-  return new RegExp(`^${parts.join(".*")}$`).test(index);
+  return new RegExp(`^${parts.join(".*")}$`, "s").test(name);
 }
 
 function describe(allowList: TargetAllowList): string {
+  if (allowList.only !== undefined && allowList.only.length > 0) return allowList.only.join(", ");
   const tables = allowList.schemas.map((schema) => `${formatIdentifier(schema)}.<table>`);
   const indexes = allowList.indexes.map((index) => `${INDEX_PREFIX}${index}`);
   return [...tables, ...indexes].join(", ") || "none";

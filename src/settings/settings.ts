@@ -30,6 +30,11 @@ const searchUrls = commaList.refine(
   "is not a list of http or https URLs, separated by commas",
 );
 
+const targetPatterns = commaList.refine(
+  (targets) => targets.every((target) => /^es:[^:]+$|^[^:]+\.[^:]+$/.test(target)),
+  "is not a list of targets, such as analytics.film_dim,es:films, separated by commas",
+);
+
 const logLevel = z.enum(LOG_LEVELS, "is not debug, info, warn, error or silent");
 
 const schema = z.object({
@@ -52,6 +57,7 @@ const schema = z.object({
   SOURCE_SCHEMAS: commaList.default(["content", "ugc"]),
   TARGET_SCHEMAS: commaList.default(["analytics"]),
   TARGET_INDEXES: commaList.default([]),
+  TARGETS: targetPatterns.default([]),
   RUNNER_CONCURRENCY: wholeNumber(1, 100).default(4),
   RUNNER_POLL_SECONDS: wholeNumber(1, 3600).default(5),
   LEASE_SECONDS: wholeNumber(3, 3600).default(30),
@@ -94,7 +100,11 @@ export interface Settings {
   /** How long a query that is only tried out may take. */
   readonly previewTimeoutMs: number;
   readonly sourceSchemas: readonly string[];
-  readonly targets: { readonly schemas: readonly string[]; readonly indexes: readonly string[] };
+  readonly targets: {
+    readonly schemas: readonly string[];
+    readonly indexes: readonly string[];
+    readonly only: readonly string[];
+  };
   /** Source connections beside `main`, by name. */
   readonly sourceUrls: ReadonlyMap<string, string>;
   /** The search cluster; without URLs there is none. */
@@ -160,7 +170,7 @@ export function parseSettings(environment: Environment, folder: string): Setting
     api: apiSettings(env),
     previewTimeoutMs: env.PREVIEW_TIMEOUT_SECONDS * 1000,
     sourceSchemas: env.SOURCE_SCHEMAS,
-    targets: { schemas: env.TARGET_SCHEMAS, indexes: env.TARGET_INDEXES },
+    targets: { schemas: env.TARGET_SCHEMAS, indexes: env.TARGET_INDEXES, only: env.TARGETS },
     sourceUrls: sources.urls,
     search: {
       urls: env.ELASTICSEARCH_URL,

@@ -303,13 +303,9 @@ describe("what goes wrong", () => {
   it.each([["--help"], ["--version"], ["runs", "--help"]])(
     "no error when nobody reads what %j prints",
     async (...args) => {
-      const shell = spawn(
-        "bash",
-        ["-c", 'set -o pipefail; "$@" | true', "sh", process.execPath, COMMAND, ...args],
-        {
-          stdio: ["ignore", "ignore", "pipe"],
-        },
-      );
+      const shell = spawn("bash", ["-c", 'set -o pipefail; "$@" | true', "sh", process.execPath, COMMAND, ...args], {
+        stdio: ["ignore", "ignore", "pipe"],
+      });
       let stderr = "";
       shell.stderr.on("data", (chunk) => {
         stderr += chunk;

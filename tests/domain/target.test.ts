@@ -124,6 +124,28 @@ describe("formatTarget", () => {
 });
 
 describe("the allow-list", () => {
+  it.each(["analytics._vitrina_checkpoint", 'analytics."_vitrina_load_x"', "es:films__previous", "es:f__write_1_2"])(
+    "R8.1 refuses %j, where Vitrina keeps its own records",
+    (text) => {
+      const everything: TargetAllowList = { schemas: ["analytics"], indexes: ["*"] };
+      expect(isAllowedTarget(parseTarget(text), everything)).toBe(false);
+      expect(refusalOf(() => requireAllowedTarget(text, everything))).toContain("its own records");
+    },
+  );
+
+  it("R8.1 may name single targets, which narrow the schemas and indexes", () => {
+    const only = ["analytics.film_dim", "analytics.mart_*", "es:films", "other.x"];
+    const narrowed: TargetAllowList = { schemas: ["analytics"], indexes: ["*"], only };
+    const isAllowed = (text: string) => isAllowedTarget(parseTarget(text), narrowed);
+    expect(["analytics.film_dim", "analytics.mart_a", "es:films"].filter(isAllowed)).toHaveLength(3);
+    expect(["analytics.film_dim2", "analytics.films", "es:film", "other.x", "analytics.x"].filter(isAllowed)).toEqual(
+      [],
+    );
+    expect(refusalOf(() => requireAllowedTarget("analytics.x", narrowed))).toContain(
+      "analytics.film_dim, analytics.mart_*",
+    );
+  });
+
   const allowList: TargetAllowList = { schemas: ["analytics", "Marts"], indexes: ["film_dim", "agg-*", "*_v2"] };
 
   it.each(["analytics.film_dim", "ANALYTICS.x", '"Marts".x', "es:film_dim", "es:agg-", "es:agg-1", "es:genre_v2"])(

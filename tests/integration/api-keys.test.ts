@@ -2,8 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Role } from "../../src/domain/access.ts";
 import {
   type Answer,
+  bearer,
   errorsOf,
   expectProblem,
+  JSON_TYPE,
   pipelineBody,
   startTestApi,
   type TestApi,
@@ -39,6 +41,20 @@ describe("R8.5 a key", () => {
     const rows = await api.database.query("SELECT k::text AS row FROM etl.api_keys k");
     expect(JSON.stringify(rows)).not.toContain(secret);
     expect(JSON.stringify(rows)).not.toContain(Buffer.from(secret).toString("hex"));
+  });
+
+  it("is made once by a request that is sent twice, and shown only the first time", async () => {
+    const init = {
+      method: "POST",
+      headers: { ...bearer(keys.admin), ...JSON_TYPE, "idempotency-key": "one-key" },
+      body: JSON.stringify({ name: "twice", role: "viewer" }),
+    };
+    const [first, second] = [await api.send("/api/v1/keys", init), await api.send("/api/v1/keys", init)];
+    expect(first).toMatchObject({ status: 201, body: { name: "twice", key: expect.stringMatching(/^vitrina_/) } });
+    expect(second).toMatchObject({ status: 201, body: { ...first.body, key: null } });
+    expect(await api.database.query("SELECT id FROM etl.api_keys WHERE name = 'twice'")).toHaveLength(1);
+    const kept = await api.database.query("SELECT body FROM etl.etl_answers WHERE key = 'one-key'");
+    expect(JSON.stringify(kept)).not.toContain(first.body.key);
   });
 
   it("is refused from the next request after it was revoked, by whomever, and revoking twice is once", async () => {

@@ -47,6 +47,17 @@ async function claim(): Promise<ReconcileClaim> {
 }
 
 describe("asking for a reconcile", () => {
+  it("R3.2 GET on the documents' path gives the last one, and says that there is none", async () => {
+    await createPipeline(api, "film");
+    expectProblem(await api.get("/pipelines/film/reconcile"), "RECONCILE_NOT_FOUND");
+    await api.post("/pipelines/film/reconcile");
+    await api.store.finishReconcile(await claim(), { status: "DIFFERENT", report: REPORT });
+    const first = await api.get("/pipelines/film/reconcile");
+    expect(first).toMatchObject({ status: 200, body: { status: "DIFFERENT", report: { missing: { count: 1 } } } });
+    const { body } = await api.post("/pipelines/film/reconcile");
+    expect((await api.get("/api/v1/pipelines/film/reconcile")).body).toMatchObject({ id: body.id, status: "WAITING" });
+  });
+
   it("R7 R3.2 only writes the wish down, and answers 202 with where the result will be", async () => {
     const id = await createPipeline(api, "film");
     const answer = await api.post("/api/v1/pipelines/film/reconcile");

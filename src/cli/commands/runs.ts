@@ -27,7 +27,7 @@ export function limitOf(text: string): number {
 const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
 /** A time, or how long ago; a time without a zone is one of this machine. */
-export function momentOf(text: string): string {
+function momentOf(text: string): string {
   const [, number, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
   const moment =
     number === undefined ? Date.parse(text) : Date.now() - Number(number) * UNIT_MS[unit as keyof typeof UNIT_MS];

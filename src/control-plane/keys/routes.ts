@@ -8,14 +8,17 @@ import type { Api, ApiParts } from "../server.ts";
 import { invalidRequest } from "../validation.ts";
 
 const tags = ["access"];
-const createdKeySchema = apiKeySchema.extend({ key: z.string().describe("Shown only this once.") });
+const createdKeySchema = apiKeySchema.extend({
+  key: z.string().nullable().describe("Shown only this once: null when the same request is repeated."),
+});
 
 const operations = {
   createKey: {
     tags,
     operationId: "createKey",
     summary: "Make a key",
-    description: "The answer has the key itself, which cannot be read again later.",
+    description:
+      "The answer has the key itself, which cannot be read again later. Repeated with the same Idempotency-Key the request makes no second key, and answers without it: when the first answer was lost, revoke that key and make another.",
     body: newKeySchema,
     response: { 201: answer("The new key.", createdKeySchema), ...problems(400, 413, 415, 422) },
   },
@@ -40,8 +43,8 @@ const operations = {
 export function keyRoutes(api: Api, { store }: ApiParts): void {
   api.get("/keys", { schema: operations.listKeys }, ({ query }) => store.listKeys(query));
 
-  // The answer holds the key itself, so it is not kept for a repeated request.
-  api.post("/keys", { schema: operations.createKey, config: { keepAnswer: false } }, async (request, reply) => {
+  const withoutKey = (body: string): string => JSON.stringify({ ...JSON.parse(body), key: null });
+  api.post("/keys", { schema: operations.createKey, config: { keepAnswer: withoutKey } }, async (request, reply) => {
     const { expires_at } = request.body;
     if (expires_at !== undefined && new Date(expires_at) <= new Date()) {
       throw invalidRequest("body", [{ pointer: "/expires_at", message: "It must lie in the future." }]);

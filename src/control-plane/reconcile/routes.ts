@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { reconcileSchema } from "../../domain/reconcile.ts";
 import { actorOf } from "../actor.ts";
 import { answer } from "../openapi.ts";
@@ -18,6 +19,14 @@ const operations = {
       "A runner compares them; the header Location of the answer is where the result will be. Both sides are only read, and the pipeline may run meanwhile. Asking again while one waits or runs gives that one.",
     params: idParams,
     response: { 202: answer("The reconcile that waits or runs.", reconcileSchema), ...problems(404) },
+  },
+  getLastReconcile: {
+    tags,
+    operationId: "getLastReconcile",
+    summary: "Read the last reconcile of a pipeline",
+    description: "The newest one, also while it waits or runs. Nothing is compared by asking: POST does that.",
+    params: idParams,
+    response: { 200: answer("The last reconcile.", reconcileSchema), ...problems(404) },
   },
   listReconciles: {
     tags,
@@ -42,6 +51,15 @@ export function reconcileRoutes(api: Api, { store }: ApiParts): void {
     const reconcile = await store.requestReconcile(id, actorOf(request).name);
     const location = `/api/v1/pipelines/${id}/reconciles/${reconcile.id}`;
     return reply.code(202).header("location", location).send(reconcile);
+  });
+
+  api.get("/pipelines/:id/reconcile", { schema: operations.getLastReconcile }, async ({ params }) => {
+    const { id, name } = await store.getPipeline(params.id);
+    const [last] = (await store.listReconciles(id, { limit: 1 })).items;
+    if (last !== undefined) return last;
+    throw new VitrinaError("RECONCILE_NOT_FOUND", `Source and target of ${name} were never compared.`, {
+      hint: "POST to the same path compares them.",
+    });
   });
 
   api.get("/pipelines/:id/reconciles", { schema: operations.listReconciles }, async ({ params, query }) => {
