@@ -9,6 +9,7 @@ export default defineConfig({
     hookTimeout: 120_000,
     // Most tests wait for a database or a process: three at a time keep two cores busy.
     maxWorkers: 3,
+    setupFiles: ["tests/support/random-setup.ts"],
     globalSetup: ["tests/support/global-setup.ts"],
   },
 });

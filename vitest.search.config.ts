@@ -8,6 +8,7 @@ export default defineConfig({
     hookTimeout: 300_000,
     // One server on a few cores: files at once would only wait for each other.
     maxWorkers: 1,
+    setupFiles: ["tests/support/random-setup.ts"],
     globalSetup: ["tests/support/global-setup.ts", "tests/support/search-setup.ts"],
   },
 });

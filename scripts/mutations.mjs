@@ -173,6 +173,18 @@ export const MUTATIONS = [
     tests: ["tests/sql-guard/text.test.ts"],
   },
   {
+    name: "query guard: signs in a row are not limited before the scanner runs",
+    file: "src/sql-guard/limits.ts",
+    replace: [["if (signs !== -1)", "if (signs < -1)"]],
+    tests: ["tests/sql-guard/worst-case.test.ts"],
+  },
+  {
+    name: "query guard: the schema in front of a column is not looked at",
+    file: "src/sql-guard/node-rules.ts",
+    replace: [["  ColumnRef: columnRule,\n", "  UnusedRef: columnRule,\n"]],
+    tests: ["tests/sql-guard/corpus.test.ts"],
+  },
+  {
     name: "guard: a full load deletes without a limit",
     file: "src/connectors/deletion-guard.ts",
     replace: [["if (existing === 0 || deleted === 0) return;", "if (existing >= 0 || deleted === 0) return;"]],

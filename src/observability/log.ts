@@ -5,23 +5,33 @@ import type { LineLevel, LogLevel } from "../domain/log-level.ts";
 /** What the rest of the program needs of a logger. Fields carry the ids; the message is a short sentence. */
 export type Log = Readonly<Record<LineLevel, (fields: object, message: string) => void>>;
 
-/** What a secret looks like, wherever it stands, and what is left of it. Quotes stay, so that JSON stays JSON. */
-const SECRETS: readonly (readonly [RegExp, string])[] = [
-  // A user and password in any URL, also a password with characters that should have been encoded. The scheme is
-  // bounded: without that, a word of 100,000 letters would take minutes.
-  [/([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s"'<>\\]*@/gi, "$1***@"],
-  [/\bvitrina_([0-9a-f]{12})_[\w-]{43}/g, "vitrina_$1_***"],
+type Cleaning = readonly [secret: RegExp, clean: (found: string, ...parts: (string | undefined)[]) => string];
+
+/**
+ * What a secret looks like, wherever it stands, and what is left of it. Quotes stay, so that JSON stays JSON. Each is
+ * found in one walk over the text: what begins like a secret and is none is taken as a whole, so that it is not
+ * looked at again from every place inside it.
+ */
+const SECRETS: readonly Cleaning[] = [
+  // A user and password in any URL, also a password with characters that should have been encoded.
+  [/([a-z][a-z0-9+.-]{0,30}:\/\/)([^\s"'<>\\]*)/gi, (_, scheme, rest = "") => `${scheme}${withoutUser(rest)}`],
+  [/\bvitrina_([0-9a-f]{12})_[\w-]{43}/g, (_, id) => `vitrina_${id}_***`],
   // Tokens: three parts in base64, of which the first is a JSON object.
-  [/\beyJ[\w-]+\.[\w-]+\.[\w-]*/g, "***"],
-  [/\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi, "$1 ***"],
+  [/\beyJ[\w-]+(\.[\w-]+\.[\w-]*)?/g, (found, isToken) => (isToken === undefined ? found : "***")],
+  [/\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi, (_, scheme) => `${scheme} ***`],
   [
     /((?:password|passwd|pwd|secret|token|authorization|api[-_]?key)(?:\\?["'])?\s*[:=]\s*(?:\\?["'])?)(?!bearer|basic)[^\s"'\\,;&}]+/gi,
-    "$1***",
+    (_, name) => `${name}***`,
   ],
 ];
 
+function withoutUser(rest: string): string {
+  const at = rest.lastIndexOf("@");
+  return at === -1 ? rest : `***${rest.slice(at)}`;
+}
+
 export function redact(text: string): string {
-  return SECRETS.reduce((cleaned, [secret, rest]) => cleaned.replace(secret, rest), text);
+  return SECRETS.reduce((cleaned, [secret, clean]) => cleaned.replace(secret, clean), text);
 }
 
 /** JSON lines; pretty on a terminal. The one place where what is written is cleaned of secrets. */

@@ -1,5 +1,6 @@
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
+import type { TextPlace } from "../domain/text-place.ts";
 import { FUNCTIONS_BY_NAME, FUNCTIONS_CALLED, OTHER_OBJECTS, OWN_CASTS, RELATIONS_REACHED } from "./audit-queries.ts";
 import { type FunctionFacts, OF_OWN_MAKING, refusedByFacts, refusedByName } from "./functions.ts";
 import type { GuardRules } from "./guard.ts";
@@ -36,6 +37,8 @@ export async function audit(session: SqlSession, query: string, rules: GuardRule
     return canMakeViews
       ? await auditView(session, query, statement, rules)
       : await auditMentions(session, mentionsIn(statement.node), rules);
+  } catch (error) {
+    throw asQueryFailure(error);
   } finally {
     // Fails only on a broken connection, which is then the trouble that is reported.
     await session.query("ROLLBACK").catch(() => undefined);
@@ -78,7 +81,7 @@ async function auditView(
   rules: GuardRules,
 ): Promise<readonly Finding[]> {
   await session.query(`${BEFORE_QUERY}${statement.text}\n) AS q`).catch((error: unknown) => {
-    throw asQueryFailure(error, query, statement);
+    throw asQueryFailure(error, placeOfMistake(error, query, statement));
   });
   const { rows } = await session.query("SELECT to_regclass($1)::oid::text AS view", [`pg_temp.${VIEW}`]);
   const view = [rows[0]?.["view"]];
@@ -208,16 +211,26 @@ function shownFunction({ schema, name }: Row): string {
   return schema === "pg_catalog" ? shown(name ?? "") : shown(schema ?? "", name ?? "");
 }
 
-/** What is wrong with the query itself is told with its place; trouble with the database is the caller's to explain. */
-function asQueryFailure(error: unknown, query: string, { start, text }: AuditedStatement): unknown {
-  const { code, message, position } = error as { code?: string; message?: string; position?: string };
-  if (code === undefined || !/^(42(?!501)|22|0A|54)/.test(code)) return error;
-  const characters = Number(position ?? 0) - 1 - BEFORE_QUERY.length;
-  const place = characters < 0 ? undefined : placeOf(query, start + byteOffset(text, characters));
+/** No connection, no time, no space, a lock: trouble of the database, which the caller explains, as anywhere else. */
+const TROUBLE = /^(08|25|40|53|55|57|58)/;
+
+/** Whatever else PostgreSQL says while it looks at a query is the query's fault, or that of what the reader may do. */
+function asQueryFailure(error: unknown, place?: TextPlace): unknown {
+  const { code, message } = error as { code?: string; message?: string };
+  if (error instanceof VitrinaError || code === undefined || !/^\w{5}$/.test(code) || TROUBLE.test(code)) return error;
   const where = place === undefined ? "" : `, ${shownPlace(place)}`;
   return new VitrinaError(
     "SOURCE_QUERY_FAILED",
     `Could not run the source query${where}: ${message} (SQLSTATE ${code}).`,
-    { cause: error, ...(place !== undefined && { extra: { ...place } }) },
+    {
+      cause: error,
+      ...(code === "42501" && { hint: "Grant the reader what the detail names, or leave it out of the query." }),
+      ...(place !== undefined && { extra: { ...place } }),
+    },
   );
+}
+
+function placeOfMistake(error: unknown, query: string, { start, text }: AuditedStatement): TextPlace | undefined {
+  const characters = Number((error as { position?: string }).position ?? 0) - 1 - BEFORE_QUERY.length;
+  return characters < 0 ? undefined : placeOf(query, start + byteOffset(text, characters));
 }

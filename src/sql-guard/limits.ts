@@ -10,14 +10,23 @@ const MOST_BYTES = 256 * 1024;
 const MOST_TOKENS = 100_000;
 /** A third of what the parser endures, and more than anybody writes by hand. */
 const DEEPEST = 300;
+/** PostgreSQL's scanner takes such a run as a whole, puts all but the first sign back, and begins anew. */
+const MOST_SIGNS_IN_A_ROW = 300;
+const SIGNS_IN_A_ROW = new RegExp(`[~!@#^&|\`?+\\-*/%<>=]{${MOST_SIGNS_IN_A_ROW + 1}}`);
 
 export async function findExcess(query: string): Promise<Finding | undefined> {
   const bytes = Buffer.byteLength(query, "utf8");
   if (bytes > MOST_BYTES)
     return { what: `a query has at most ${MOST_BYTES / 1024} KiB, and this one has ${bytes} bytes` };
+  const offsetAt = (index: number): number => Buffer.byteLength(query.slice(0, index), "utf8");
   const nul = query.indexOf("\0");
-  if (nul !== -1) {
-    return { offset: Buffer.byteLength(query.slice(0, nul), "utf8"), what: "a query has no NUL character" };
+  if (nul !== -1) return { offset: offsetAt(nul), what: "a query has no NUL character" };
+  const signs = query.search(SIGNS_IN_A_ROW);
+  if (signs !== -1) {
+    return {
+      offset: offsetAt(signs),
+      what: `a query has at most ${MOST_SIGNS_IN_A_ROW} signs such as - and * in a row`,
+    };
   }
   const tokens = await tokensOf(query);
   if (tokens.length > MOST_TOKENS) {

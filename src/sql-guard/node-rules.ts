@@ -7,8 +7,17 @@ import { refusedType } from "./type-names.ts";
 
 export interface Surroundings {
   readonly allowedSchemas: readonly string[];
-  /** The common table expressions that can be named here. */
-  readonly scope: ReadonlySet<string>;
+  readonly scope: Scope | undefined;
+}
+
+/** The common table expressions that can be named here: those of the statement, and those of the statements around it. */
+export interface Scope {
+  readonly names: ReadonlySet<string>;
+  readonly outer: Scope | undefined;
+}
+
+function isInScope(name: string, scope: Scope | undefined): boolean {
+  return scope !== undefined && (scope.names.has(name) || isInScope(name, scope.outer));
 }
 
 /** Returns what is wrong with the node. */
@@ -16,6 +25,7 @@ type NodeRule = (node: Fields, surroundings: Surroundings) => string | undefined
 
 const RULES: Readonly<Record<string, NodeRule>> = {
   RangeVar: relationRule,
+  ColumnRef: columnRule,
   FuncCall: functionRule,
   TypeName: typeRule,
   A_Expr: ({ name }) => operatorRule(namesIn(name)),
@@ -36,11 +46,24 @@ function relationRule({ catalogname, schemaname, relname }: Fields, { allowedSch
   const allowed = allowedSchemas.join(", ");
   if (catalogname !== undefined) return `${shown(textOf(catalogname), schema, name)} names a database`;
   if (schemaname === undefined) {
-    if (scope.has(name)) return undefined;
+    if (isInScope(name, scope)) return undefined;
     return `the table ${shown(name)} has no schema; write every table with its schema, one of ${allowed}`;
   }
   if (allowedSchemas.includes(schema)) return undefined;
   return `the table ${shown(schema, name)} is outside the allowed schemas (${allowed})`;
+}
+
+/** `content.film.title` names a schema, `vitrina.content.film.title` also a database; a star comes as an empty name. */
+function columnRule({ fields }: Fields, { allowedSchemas }: Surroundings) {
+  const names = namesIn(fields);
+  if (names.length < 3) return undefined;
+  if (names.length > 3) return `${shownColumn(names)} names a database`;
+  if (allowedSchemas.includes(names[0] ?? "")) return undefined;
+  return `${shownColumn(names)} is outside the allowed schemas (${allowedSchemas.join(", ")})`;
+}
+
+function shownColumn(names: readonly string[]): string {
+  return `the column ${shown(...names.slice(0, 6).filter((name) => name !== ""))}${names.at(-1) === "" ? ".*" : ""}`;
 }
 
 /** Names without a schema are found in pg_catalog: no session of a reader searches anywhere else. */

@@ -1,6 +1,6 @@
 import type { GuardRules } from "./guard.ts";
 import { NODE_KINDS } from "./node-kinds.ts";
-import { whatIsWrong } from "./node-rules.ts";
+import { type Scope, whatIsWrong } from "./node-rules.ts";
 import { type Finding, shown } from "./refusal.ts";
 import { type Fields, isObject, offsetOf, type Statement, statementsOf, textOf } from "./tree.ts";
 
@@ -18,7 +18,7 @@ export async function examine(query: string, rules: GuardRules): Promise<readonl
     return [{ offset: first.start, what: `a query is one SELECT, and this is ${statementName(kind)}` }];
   }
   const walk = new Walk(rules);
-  walk.visitNode(first.node, new Set(), first.start);
+  walk.visitNode(first.node, undefined, first.start);
   return walk.findings;
 }
 
@@ -46,8 +46,6 @@ const REFUSED_FIELDS: ReadonlyMap<string, string> = new Map([
   ["lockingClause", "a query only reads, so it locks no rows (FOR UPDATE, FOR SHARE)"],
 ]);
 
-type Scope = ReadonlySet<string>;
-
 /** One walk over a tree. Every field of every node is visited, for a table can be named anywhere. */
 class Walk {
   readonly findings: Finding[] = [];
@@ -57,7 +55,7 @@ class Walk {
     this.#rules = rules;
   }
 
-  visitNode(node: unknown, scope: Scope, offset: number): void {
+  visitNode(node: unknown, scope: Scope | undefined, offset: number): void {
     // Without any kind: a place that is left empty, such as the columns of a plain DISTINCT.
     for (const [kind, fields] of Object.entries(node ?? {})) this.#visit(kind, fields, scope, offset);
   }
@@ -67,7 +65,7 @@ class Walk {
   }
 
   /** Where a node does not know its place, that of the node around it is told. */
-  #visit(kind: string, node: unknown, outerScope: Scope, outerOffset: number): void {
+  #visit(kind: string, node: unknown, outerScope: Scope | undefined, outerOffset: number): void {
     const fieldKinds = NODE_KINDS.get(kind);
     const offset = offsetOf(node) ?? outerOffset;
     if (fieldKinds === undefined || !isObject(node)) {
@@ -88,7 +86,7 @@ class Walk {
     field: string,
     expected: string | undefined,
     value: unknown,
-    scope: Scope,
+    scope: Scope | undefined,
     offset: number,
   ): void {
     if (expected === "nodes") {
@@ -103,14 +101,17 @@ class Walk {
   }
 
   /** Returns the names that the rest of the statement may use. Each CTE sees those before it, or all if recursive. */
-  #visitWith({ ctes, ...fields }: Fields, outer: Scope, offset: number): Scope {
+  #visitWith({ ctes, ...fields }: Fields, outer: Scope | undefined, offset: number): Scope {
     const list: readonly unknown[] = Array.isArray(ctes) ? ctes : [];
     const names = list.map((cte) => textOf((cte as { CommonTableExpr?: Fields }).CommonTableExpr?.["ctename"]));
-    const isRecursive = fields["recursive"] === true;
+    // Grows while they are visited, so that a thousand of them are not copied a thousand times.
+    const seen = new Set(fields["recursive"] === true ? names : []);
+    const scope = { names: seen, outer };
     for (const [index, cte] of list.entries()) {
-      this.visitNode(cte, new Set([...outer, ...names.slice(0, isRecursive ? names.length : index)]), offset);
+      this.visitNode(cte, scope, offset);
+      seen.add(names[index] ?? "");
     }
     this.#visit("WithClause", fields, outer, offset);
-    return new Set([...outer, ...names]);
+    return scope;
   }
 }

@@ -13,9 +13,13 @@ const MOST_FINDINGS = 20;
 const MOST_IN_A_SENTENCE = 5;
 const LONGEST_NAME = 80;
 
+/** Places are looked up only for what is told: each costs a walk over the text. */
 export function refusal(query: string, findings: readonly Finding[], cause?: unknown): VitrinaError {
-  const places = new Map(findings.map((finding) => [sentence(query, finding), placeOfFinding(query, finding)]));
-  const problems = [...places].slice(0, MOST_FINDINGS).map(([message, place]) => ({ pointer: "", message, ...place }));
+  const bytes = Buffer.from(query, "utf8");
+  const problems = firstDistinct(findings).map(({ offset, what }) => {
+    const place = offset === undefined ? undefined : placeInBytes(bytes, offset);
+    return { pointer: "", message: sentence(what, place), ...place };
+  });
   const told = problems.slice(0, MOST_IN_A_SENTENCE).map(({ message }) => message);
   const untold = problems.length - told.length;
   if (untold > 0) told.push(`And ${untold} more.`);
@@ -25,17 +29,26 @@ export function refusal(query: string, findings: readonly Finding[], cause?: unk
   });
 }
 
-function sentence(query: string, { offset, what }: Finding): string {
-  const text = offset === undefined ? what : `${shownPlace(placeOf(query, offset))}: ${what}`;
+function firstDistinct(findings: readonly Finding[]): readonly Finding[] {
+  const distinct = new Map<string, Finding>();
+  for (const finding of findings) {
+    if (distinct.size === MOST_FINDINGS) break;
+    distinct.set(`${finding.offset} ${finding.what}`, finding);
+  }
+  return [...distinct.values()];
+}
+
+function sentence(what: string, place: TextPlace | undefined): string {
+  const text = place === undefined ? what : `${shownPlace(place)}: ${what}`;
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 }
 
-function placeOfFinding(query: string, { offset }: Finding): TextPlace | undefined {
-  return offset === undefined ? undefined : placeOf(query, offset);
+export function placeOf(query: string, offset: number): TextPlace {
+  return placeInBytes(Buffer.from(query, "utf8"), offset);
 }
 
-export function placeOf(query: string, offset: number): TextPlace {
-  return placeAfter(Buffer.from(query, "utf8").subarray(0, offset).toString("utf8"));
+function placeInBytes(bytes: Buffer, offset: number): TextPlace {
+  return placeAfter(bytes.subarray(0, offset).toString("utf8"));
 }
 
 export function shownPlace({ line, column }: TextPlace): string {

@@ -17,7 +17,7 @@ let chaos: Chaos;
 afterEach(() => chaos?.close());
 
 it("R4.2 R4.7 four runners that die at random leave every pipeline whole", async () => {
-  const random = seededRandom("random kills");
+  const random = seededRandom();
   chaos = await openChaos("push-down");
   await createSource(chaos);
   const pipelines = await Promise.all(

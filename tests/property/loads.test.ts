@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
 import { FAULT_POINTS } from "../../src/observability/fault-points.ts";
 import { type Bench, openBench } from "../support/pipelines.ts";
+import { runs } from "../support/seed.ts";
 import { until } from "../support/until.ts";
 import { roleEnvironment, spawnVitrina } from "../support/vitrina-process.ts";
 
@@ -117,5 +118,5 @@ async function pauseIfRunning(id: Parameters<Bench["store"]["requestPause"]>[0])
 }
 
 it("R5 full and incremental loads end in the same target, whatever the types, sizes, changes, pauses and crashes", async () => {
-  await fc.assert(fc.asyncProperty(scenario, runScenario), { numRuns: 3, endOnFailure: true });
+  await fc.assert(fc.asyncProperty(scenario, runScenario), { numRuns: runs(3), endOnFailure: true });
 }, 180_000);

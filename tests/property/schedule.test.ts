@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { VitrinaError } from "../../src/domain/error-catalogue.ts";
 import { nextRunAt, parseSchedule } from "../../src/domain/schedule.ts";
+import { runs } from "../support/seed.ts";
 
 const cronLike = fc
   .array(fc.string({ unit: fc.constantFrom(..."0123456789*,/-?#LWP@:+mondTHSM"), minLength: 1, maxLength: 6 }), {
@@ -44,7 +45,7 @@ describe("schedules", () => {
           expect(error).toMatchObject({ code: "SCHEDULE_INVALID", message: expect.stringMatching(/\.$/) });
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 
@@ -84,7 +85,7 @@ describe("schedules", () => {
         const between = new Date(after.getTime() + Math.floor((next.getTime() - 1 - after.getTime()) * share));
         expect(nextRunAt(schedule, between)).toEqual(next);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
   });
 });

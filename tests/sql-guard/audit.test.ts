@@ -39,6 +39,28 @@ describe("the audit", () => {
     });
   });
 
+  it("tells what to grant where the reader may not even look into an allowed schema", async () => {
+    await guarded.database.query("CREATE SCHEMA closed; CREATE TABLE closed.film (id integer)");
+    const rules = { allowedSchemas: ["content", "closed"] };
+    await expect(auditQuery(guarded.reader, "SELECT id\nFROM closed.film", rules)).rejects.toMatchObject({
+      code: "SOURCE_QUERY_FAILED",
+      message:
+        "Could not run the source query, line 2, column 6: permission denied for schema closed (SQLSTATE 42501).",
+      hint: "Grant the reader what the detail names, or leave it out of the query.",
+    });
+    await guarded.database.query("DROP SCHEMA closed CASCADE");
+  });
+
+  it("explains also what goes wrong in a statement of its own", async () => {
+    await guarded.database.query("REVOKE SELECT ON pg_rewrite FROM PUBLIC");
+    await expect(audit("SELECT id FROM content.film_work")).rejects.toMatchObject({
+      code: "SOURCE_QUERY_FAILED",
+      message: "Could not run the source query: permission denied for table pg_rewrite (SQLSTATE 42501).",
+    });
+    await guarded.database.query("GRANT SELECT ON pg_rewrite TO PUBLIC");
+    await audit("SELECT id FROM content.film_work");
+  });
+
   it("runs nothing of the query, not even its constant parts", async () => {
     await audit("SELECT 1 / 0 AS a, 'x'::text::integer AS b, lpad('x', 1000000000) AS c");
   });

@@ -60,6 +60,11 @@ export const BENIGN: readonly CorpusQuery[] = [
     name: "unnest with ordinality",
     sql: "SELECT f.id, w.word, w.pos FROM content.film_work f CROSS JOIN LATERAL unnest(string_to_array(f.title, ' ')) WITH ORDINALITY AS w(word, pos)",
   },
+  {
+    name: "columns with their schema",
+    sql: "SELECT content.film_work.id, content.genre.* FROM content.film_work, content.genre",
+  },
+  { name: "a ruler", sql: `/${"*".repeat(200)}/ SELECT 1 AS id -- ${"=".repeat(200)}` },
   { name: "a constant", sql: "SELECT 1 AS id" },
   { name: "trailing semicolon", sql: "SELECT id FROM content.film_work;" },
   { name: "semicolon and comment", sql: "SELECT id FROM content.film_work ; -- the end" },

@@ -1,4 +1,6 @@
-/** Random but repeatable: a failure is repeated with CHAOS_SEED set to the seed that was printed. */
+import { SEED } from "./seed.ts";
+
+/** Random but repeatable: the same numbers for the same seed. What runs at the same time may still differ. */
 export interface Random {
   /** From 0 up to, but not including, `below`. */
   below(below: number): number;
@@ -6,11 +8,9 @@ export interface Random {
   pick<T>(list: readonly T[]): T;
 }
 
-export function seededRandom(what: string): Random {
-  const given = process.env["CHAOS_SEED"];
-  const seed = given === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(given);
-  console.info(`${what}: CHAOS_SEED=${seed}`);
-  let state = seed >>> 0;
+/** `stream` tells apart those that draw at once. */
+export function seededRandom(stream = 0): Random {
+  let state = (SEED + stream) >>> 0;
   // mulberry32
   const next = (): number => {
     state = (state + 0x6d2b79f5) >>> 0;

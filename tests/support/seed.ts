@@ -1,0 +1,14 @@
+/**
+ * What random tests draw from. `npm test` draws the same on every machine and every day: a fresh clone must pass, or fail
+ * for everybody. `npm run explore` gives a seed that nobody has tried, and more to draw.
+ */
+const given = process.env["EXPLORE_SEED"];
+
+export const SEED = given === undefined ? 20_260_101 : Number(given) | 0;
+
+const FACTOR = Number(process.env["EXPLORE_FACTOR"] ?? 1);
+
+/** How often a property is tried: as often as the test says, and more when exploring. */
+export function runs(atLeast: number): number {
+  return Math.max(1, Math.round(atLeast * FACTOR));
+}
