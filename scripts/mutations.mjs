@@ -1,6 +1,7 @@
 // The safeguards that npm run test:mutation takes out, one at a time, and the tests that must notice.
 const ZOMBIE = "tests/chaos/zombie.test.ts";
 const SEARCH_ZOMBIES = "tests/search/chaos/zombies.test.ts";
+const LOST_TARGET = "tests/integration/lost-target.test.ts";
 const LATE_COMMIT = "tests/chaos/late-commit.test.ts";
 
 /**
@@ -84,6 +85,30 @@ export const MUTATIONS = [
     file: "src/connectors/postgres/comparison.ts",
     replace: [["ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT pg_current_snapshot()", "READ ONLY"]],
     tests: ["tests/chaos/reconcile.test.ts"],
+  },
+  {
+    name: "target: a checkpoint is used for whatever target is there",
+    file: "src/data-plane/target-loss.ts",
+    replace: [["if (mark === null || (", "if (mark !== undefined || ("]],
+    tests: [LOST_TARGET],
+  },
+  {
+    name: "target: a table that was truncated and filled a little counts as the old one",
+    file: "src/connectors/postgres/target-mark.ts",
+    replace: [["(await hasRowBefore(client, name, asOf)) ?", "(await hasRowBefore(client, name, asOf)) || asOf.length > 0 ?"]],
+    tests: [LOST_TARGET],
+  },
+  {
+    name: "target: that it changed while a run wrote to it is not seen",
+    file: "src/data-plane/target-loss.ts",
+    replace: [["if (mark === null) return;", "if (mark === null || mark.target !== null) return;"]],
+    tests: [LOST_TARGET],
+  },
+  {
+    name: "target: a checkpoint beside the data that is behind counts as ahead",
+    file: "src/data-plane/target-loss.ts",
+    replace: [["writer.kept.found.batchNo < batchNo", "writer.kept.found.batchNo < -batchNo"]],
+    tests: ["tests/integration/three-databases.test.ts"],
   },
   {
     name: "watermark: moves as far as was read, past transactions in flight",

@@ -174,6 +174,7 @@ table etl.etl_runs
   estimated_rows bigint
   changed_xid xid8 not null default pg_current_xact_id()
   resumed boolean
+  notes text[] not null default '{}'::text[]
 table etl.etl_state
   pipeline_id uuid not null
   last_processed_value text
@@ -187,6 +188,7 @@ table etl.etl_state
   candidate_value text
   candidate_id text
   candidate_at text
+  target_mark jsonb
 table etl.schema_migrations
   version integer not null
   name text not null

@@ -116,6 +116,10 @@ export type Run = {
   readonly read_ms: number;
   readonly transform_ms: number;
   readonly write_ms: number;
+  /** It goes on with a load that an earlier run has not ended. */
+  readonly resumed: boolean;
+  /** What a person should know about it, such as why it read everything again. */
+  readonly notes: readonly string[];
   readonly error_code: string | null;
   readonly error: string | null;
 };
@@ -548,7 +552,7 @@ export interface Operations {
       readonly config: Readonly<Record<string, unknown>>;
     };
   };
-  /** Keep the checkpoint although the query has changed */
+  /** Keep the checkpoint although the query or the target has changed */
   keepPipelineState: {
     params: {
       /** The id or the name of the pipeline. */

@@ -4,6 +4,7 @@ import type { Differences, SourceSide, TargetSide } from "../domain/reconcile.ts
 import type { Column, Row } from "../domain/row.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
 import type { Target } from "../domain/target.ts";
+import type { TargetLoss, TargetMark } from "../domain/target-mark.ts";
 import type { RowBatch } from "./row-batch.ts";
 import type { ReadRequest } from "./source.ts";
 
@@ -157,6 +158,10 @@ export interface SinkWriter {
   /** True when an unfinished load of this kind is there, so that it can be continued. */
   readonly resumed: boolean;
   readonly kept: KeptCheckpoint | undefined;
+  /** The target that is written to, as it is now; null while there is none, and where a load replaces it as a whole. */
+  takeMark(): Promise<TargetMark | null>;
+  /** Whether the target no longer holds what it held when the mark was taken. That only a part is gone is not seen. */
+  lossSince(mark: TargetMark): Promise<TargetLoss | undefined>;
   /** Before the first batch of a load that starts anew. */
   begin(fence: (transaction: OpenTransaction) => Promise<unknown>): Promise<void>;
   write<T>(batch: RowBatch, place: BatchPlace, commit: CommitBatch<T>): Promise<T>;

@@ -245,6 +245,7 @@ export async function record(
     effort,
     rejects: rejects.map((reject) => describeReject(load, reject)),
     settledRejects,
+    fillsTarget: load.incremental !== undefined && counters.rows_written + counters.rows_unchanged > 0,
     counters,
   });
   return counters;

@@ -13,6 +13,7 @@ import { restorePrevious } from "./restore.ts";
 import { retryRejects } from "./retry-rejects.ts";
 import { readRowsWithoutCursor } from "./rows-without-cursor.ts";
 import type { RunReport } from "./run-report.ts";
+import { markTarget, requireSameTarget } from "./target-loss.ts";
 
 export interface ExecutorParts {
   readonly connectors: Connectors;
@@ -50,14 +51,15 @@ export async function executePipeline(
   const { log, observer } = report;
   const load = await observer.timeStage("open", () => openLoad(parts, claim, commit, control.lostSignal, log));
   try {
-    const { dataPath, dataPathReason, estimatedRows, startsAnew } = load;
+    const { dataPath, dataPathReason, estimatedRows, resumed, notes } = load;
     const { strategy } = load.writer;
-    await commit.describeRun({ dataPath, strategy, estimatedRows, resumed: !startsAnew });
+    await commit.describeRun({ dataPath, strategy, estimatedRows, resumed, notes });
     log.info(
-      { data_path: dataPath, why: dataPathReason, strategy, estimated_rows: estimatedRows, resumed: !startsAnew },
+      { data_path: dataPath, why: dataPathReason, strategy, estimated_rows: estimatedRows, resumed },
       "load opened",
     );
     if (load.startsAnew) await load.writer.begin(load.checkpointer.fenceIn);
+    await markTargetOnce(load, commit);
     await faultPoint("prepared");
     await retryRejects(parts.store, load, control, report);
     await readRowsWithoutCursor(parts.store, load, control, report);
@@ -72,9 +74,16 @@ export async function executePipeline(
   }
 }
 
+/** A full load is compared with the target as it is when it begins; the mark of an incremental one is its checkpoint's. */
+async function markTargetOnce(load: Load, commit: BatchCommit): Promise<void> {
+  const isKnown = load.incremental === undefined ? !load.startsAnew : load.targetMark?.identity !== undefined;
+  if (!isKnown) load.targetMark = await markTarget(load.pipeline, load.writer, commit);
+}
+
 /** Everything was read and written: make it visible, or remember where the next load starts. */
 async function endLoad(load: Load, commit: BatchCommit, observer: RunObserver): Promise<void> {
-  const { writer, source, incremental, progress, checkpointer } = load;
+  const { pipeline, writer, source, incremental, progress, checkpointer } = load;
+  await requireSameTarget(pipeline, writer, load.targetMark);
   if (incremental === undefined) {
     let deleted = 0;
     await writer
@@ -98,7 +107,8 @@ async function endLoad(load: Load, commit: BatchCommit, observer: RunObserver): 
   });
   // First the copy beside the data: a position left there would later seem to be ahead of the watermark.
   await writer.kept?.forget();
-  await commit.moveWatermark(next, progress.fingerprint);
+  const mark = await writer.takeMark();
+  await commit.moveWatermark(next, progress.fingerprint, mark && { ...mark, target: pipeline.target_table });
   await faultPoint("watermark_moved");
 }
 

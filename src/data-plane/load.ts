@@ -11,6 +11,7 @@ import {
   startPosition,
 } from "../domain/reading-plan.ts";
 import type { Column } from "../domain/row.ts";
+import type { TargetMark } from "../domain/target-mark.ts";
 import { parseTaskPlan, type TaskPlan } from "../domain/task-plan.ts";
 import type { Candidate, Watermark } from "../domain/watermark.ts";
 import type { BatchCommit, Claim, PipelineState } from "../meta-store/meta-store.ts";
@@ -20,6 +21,7 @@ import type { Transform } from "../tasks/task.ts";
 import { besideCheckpointer, type Checkpointer, followingCheckpointer, sharedCheckpointer } from "./checkpointer.ts";
 import type { ExecutorParts } from "./executor.ts";
 import { openSource } from "./open-source.ts";
+import { requireTargetOf } from "./target-loss.ts";
 
 /** Everything a run needs to move its batches, opened and checked before the first row is read. */
 export interface Load {
@@ -42,6 +44,12 @@ export interface Load {
   readonly read: Omit<ReadRequest, "after">;
   /** False when an unfinished full load is continued. */
   readonly startsAnew: boolean;
+  /** An unfinished load is continued. */
+  readonly resumed: boolean;
+  /** What a person should know about this run. */
+  readonly notes: readonly string[];
+  /** Of the target, when the checkpoint of this load began; null while that is not known. */
+  targetMark: TargetMark | null;
   readonly incremental: IncrementalLoad | undefined;
   readonly progress: Progress;
   readonly checkpointer: Checkpointer;
@@ -86,7 +94,9 @@ export async function openLoad(
     const { writer, together } = await openWriter(parts, plan, claim, transform.columns, limits, commit, lost);
     opened.push(writer);
     const fingerprint = configFingerprint(pipeline);
-    const state = await currentState(parts, claim, writer, commit);
+    const known = await currentState(parts, claim, writer, commit);
+    requireStateOf(pipeline, known, fingerprint);
+    const { state, startsOver } = await requireTargetOf(parts.store, pipeline, writer, known, commit, log);
     const incremental = await openIncremental(source, plan, columns, pipeline, state, fingerprint, log);
     const read = { query: plan.readerQuery, columns, ...readOrder(pipeline, columns, writer.key) };
     const after = startPosition(pipeline, state, fingerprint, writer.resumed);
@@ -104,6 +114,9 @@ export async function openLoad(
       limits,
       read,
       startsAnew: pipeline.mode === "incremental" || after === null,
+      resumed: after !== null && after === resumePosition(state, fingerprint),
+      notes: startsOver === undefined ? [] : [startsOver],
+      targetMark: state.targetMark,
       incremental,
       progress: { position: after, batchNo: state.batchNo, rejected: 0, fingerprint },
       checkpointer: chooseCheckpointer(writer, together, commit),
@@ -143,7 +156,6 @@ async function openIncremental(
 ): Promise<IncrementalLoad | undefined> {
   const { mode, incremental_key: key, incremental_id_key: idKey, null_cursor, lookback_seconds } = pipeline;
   if (mode !== "incremental" || key === null) return undefined;
-  requireStateOf(pipeline, state, fingerprint);
   const cursor = { key, idKey, nulls: null_cursor, start: state.watermark };
   await source.requireUsableCursor(plan.readerQuery, columns, cursor);
   const keyType = columns.find((column) => column.name === key)?.type ?? "text";

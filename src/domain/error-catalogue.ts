@@ -422,6 +422,18 @@ export const ERROR_CATALOGUE = {
     "The target was written later than the meta-store knows of",
     "The meta-store may come from an older backup, or another Vitrina writes here: see docs/guides/back-up.md.",
   ),
+  TARGET_REPLACED: entry(
+    409,
+    "never",
+    "The target no longer holds what the checkpoint says",
+    "Reset the state to read everything again (vitrina state NAME reset), or keep it if the target holds every row up to the position all the same (vitrina state NAME keep).",
+  ),
+  TARGET_CHANGED: entry(
+    409,
+    "retry",
+    "The target was replaced or emptied during the run",
+    "The next attempt looks at it anew. See who drops, truncates or swaps it if it recurs.",
+  ),
   NO_PREVIOUS_INDEX: entry(
     409,
     "never",

@@ -47,6 +47,8 @@ export const runSchema = z.object({
   read_ms: count,
   transform_ms: count,
   write_ms: count,
+  resumed: z.boolean().describe("It goes on with a load that an earlier run has not ended."),
+  notes: z.array(z.string()).describe("What a person should know about it, such as why it read everything again."),
   error_code: z.string().nullable(),
   error: z.string().nullable(),
 });

@@ -14,6 +14,7 @@ import type { BatchCounters, Run, RunStatus, RunTrigger } from "../domain/run.ts
 import type { NewRunLogLine, RunLogLine } from "../domain/run-log.ts";
 import type { RegisteredTask, RunnerView } from "../domain/runner.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
+import type { TargetMark } from "../domain/target-mark.ts";
 import type { Candidate, NextStart, Watermark } from "../domain/watermark.ts";
 import type { ConnectionOptions } from "../postgres/connection.ts";
 
@@ -55,7 +56,7 @@ export interface MetaStore {
   requestRestore(id: PipelineId): Promise<Pipeline>;
   /** Forgets where the pipeline is: the next run reads everything. Refused while a runner holds the pipeline. */
   resetState(id: PipelineId): Promise<void>;
-  /** Keeps the watermark although query or key have changed. Refused while a runner holds the pipeline. */
+  /** Keeps the watermark although query, key or target have changed. Refused while a runner holds the pipeline. */
   keepState(id: PipelineId): Promise<void>;
   /** The next incremental load starts there. Refused while a runner holds the pipeline. */
   setState(id: PipelineId, watermark: Watermark): Promise<void>;
@@ -287,6 +288,8 @@ export interface PipelineState extends Checkpoint {
   readonly candidate: Candidate | null;
   /** The horizon of the unfinished incremental load. */
   readonly safePoint: string | null;
+  /** The target that the checkpoint was made for; null where there is no checkpoint, or a person keeps it for any. */
+  readonly targetMark: TargetMark | null;
   readonly updatedAt: Date | null;
 }
 
@@ -362,6 +365,8 @@ export interface BatchProgress {
   readonly safePoint: string | null;
   /** The batch number this commit builds on. */
   readonly expectedBatchNo: number;
+  /** The target holds rows of it at once. */
+  readonly fillsTarget: boolean;
 }
 
 export interface BatchEffort {
@@ -419,8 +424,12 @@ export interface BatchCommit {
   endLoadIn(transaction: SqlSession, rowsDeleted: number): Promise<void>;
   /** The same in a transaction of its own, with the lease locked around what makes a load elsewhere visible. */
   endLoad(rowsDeleted: number, makeVisible?: () => Promise<void>): Promise<void>;
-  /** An incremental load is over: the next one starts at the watermark. */
-  moveWatermark(next: NextStart, fingerprint: string): Promise<void>;
+  /** What the checkpoint belongs to from now on. */
+  noteTarget(mark: TargetMark): Promise<void>;
+  /** Nothing of the checkpoint is of use any more. */
+  startOver(): Promise<void>;
+  /** An incremental load is over: the next one starts at the watermark, if the target is still this one. */
+  moveWatermark(next: NextStart, fingerprint: string, mark: TargetMark | null): Promise<void>;
   /** Says how the run works, for people. */
   describeRun(facts: RunFacts): Promise<void>;
 }
@@ -432,6 +441,8 @@ interface RunFacts {
   readonly estimatedRows: number | null;
   /** An unfinished load is continued. */
   readonly resumed: boolean;
+  /** What a person should know about it. */
+  readonly notes?: readonly string[];
 }
 
 export type RunOutcome =

@@ -47,6 +47,7 @@ function progress(batchNo: number, position: string[] = ["1"]) {
     effort: { bytes: 0, read_ms: 0, transform_ms: 0, write_ms: 0 },
     rejects: [],
     settledRejects: [],
+    fillsTarget: false,
     counters: {
       rows_read: 3,
       rows_written: 2,

@@ -74,6 +74,21 @@ async function succeeded(pipeline: Pipeline): Promise<Run> {
   return run as Run;
 }
 
+it("a target that was restored to an earlier moment is noticed by the checkpoint beside its data", async () => {
+  const pipeline = await create("incremental");
+  startRunner();
+  await store.requestRun(pipeline.id, "api");
+  await succeeded(pipeline);
+  // As the target's database was before its last batch.
+  await target.query(`DELETE FROM analytics.films WHERE id > 2700;
+    UPDATE analytics._vitrina_checkpoint SET batch_no = batch_no - 1`);
+  await store.requestRun(pipeline.id, "api");
+  const run = await succeeded(pipeline);
+  expect(run).toMatchObject({ rows_read: 3000, rows_written: 300, rows_unchanged: 2700 });
+  expect(run.notes.join()).toContain("older than the checkpoint");
+  expect(await rows(target, "analytics.films")).toEqual(await rows(source, "content.film"));
+});
+
 describe.each(["full", "incremental"])("a load in mode %s", (mode) => {
   it("R1.1 works across three databases, and a second run changes nothing", async () => {
     const pipeline = await create(mode);

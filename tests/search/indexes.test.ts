@@ -234,6 +234,45 @@ describe("an incremental load into an index", () => {
     expect(await bench.run(second)).toMatchObject({ status: "SUCCESS" });
   });
 
+  it("fills an index again that was deleted, replaced or emptied, once, and says why", async () => {
+    const pipeline = await films(20, { ...INCREMENTAL, source_query: "SELECT id, title, modified FROM content.film" });
+    const { index } = pipeline;
+    const ask = (method: string, path: string, body?: object) => bench.search.ask(method, path, body);
+    const losses: Record<string, () => Promise<unknown>> = {
+      "is gone": async () => ask("DELETE", `/${await bench.search.indexOf(index)}`),
+      "is not the one": async () => {
+        await ask("DELETE", `/${await bench.search.indexOf(index)}`);
+        await ask("PUT", `/${index}__by_hand`, { aliases: { [index]: {} } });
+      },
+      "was emptied": () => ask("POST", `/${index}/_delete_by_query?refresh=true`, { query: { match_all: {} } }),
+    };
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 20, notes: [] });
+    for (const [words, lose] of Object.entries(losses)) {
+      await lose();
+      const run = await bench.run(pipeline);
+      expect(run).toMatchObject({ status: "SUCCESS", rows_written: 20 });
+      expect(run.notes.join()).toContain(words);
+      expect((await bench.search.documents(index)).size).toBe(20);
+      expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", notes: [] });
+    }
+    await change(pipeline, { create_target: false });
+    await losses["was emptied"]?.();
+    expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "TARGET_REPLACED" });
+  });
+
+  it("is not filled again when its own rows deleted every document", async () => {
+    const pipeline = await films(20, {
+      ...INCREMENTAL,
+      source_query: "SELECT id, title, modified, gone FROM content.film",
+      target_options: { delete_when: "gone" },
+    });
+    await bench.run(pipeline);
+    await bench.query("UPDATE content.film SET gone = true, modified = clock_timestamp()");
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", notes: [] });
+    expect((await bench.search.documents(pipeline.index)).size).toBe(0);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", notes: [] });
+  });
+
   it("says so when the index is ahead of a meta-store from a backup, instead of writing in vain for ever", async () => {
     const pipeline = await films(5, { ...INCREMENTAL, source_query: "SELECT id, title, modified FROM content.film" });
     await bench.query("UPDATE etl.etl_pipelines SET lease_epoch = 40 WHERE id = $1", [pipeline.id]);

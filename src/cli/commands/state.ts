@@ -17,7 +17,7 @@ interface Options {
 const MEANING = `
 Changes:
   reset  forget the place: the next run reads everything
-  keep   keep it although the query has changed
+  keep   keep it although the query or the target has changed
   set    begin the next incremental run at a value`;
 
 export function addStateCommand(program: Command): void {

@@ -22,6 +22,7 @@ export interface IndexFamily {
 
 export interface FamilyIndex {
   readonly index: string;
+  readonly uuid: string | undefined;
   readonly aliases: readonly string[];
   readonly properties: Readonly<Record<string, unknown>>;
   /** Undefined where the index was made by somebody else. */
@@ -89,6 +90,7 @@ export async function readFamily(cluster: Cluster, name: string): Promise<IndexF
 }
 
 interface RawIndex {
+  readonly settings?: { readonly index?: { readonly uuid?: string } };
   readonly aliases?: Readonly<Record<string, unknown>>;
   readonly mappings?: {
     readonly _meta?: { readonly vitrina?: IndexMark };
@@ -96,9 +98,10 @@ interface RawIndex {
   };
 }
 
-function parseIndex([index, { aliases = {}, mappings = {} }]: [string, RawIndex]): FamilyIndex {
+function parseIndex([index, { aliases = {}, mappings = {}, settings }]: [string, RawIndex]): FamilyIndex {
   return {
     index,
+    uuid: settings?.index?.uuid,
     aliases: Object.keys(aliases),
     properties: mappings.properties ?? {},
     mark: mappings._meta?.vitrina,
@@ -129,4 +132,10 @@ export async function dropIndex(cluster: Cluster, index: string): Promise<void> 
 export async function countDocuments(cluster: Cluster, index: string): Promise<number> {
   const { body } = await cluster.ask(`count ${index}`, { method: "GET", path: `/${index}/_count` });
   return (body as { count: number }).count;
+}
+
+/** A document counts only once the index was refreshed. */
+export async function refreshAndCount(cluster: Cluster, index: string): Promise<number> {
+  await cluster.ask(`refresh ${index}`, { method: "POST", path: `/${index}/_refresh` });
+  return countDocuments(cluster, index);
 }

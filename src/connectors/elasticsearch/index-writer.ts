@@ -1,10 +1,11 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
+import { describeLoss } from "../../domain/target-mark.ts";
 import { faultPoint } from "../../observability/fault-points.ts";
 import type { BatchResult, SinkRequest, SinkWriter } from "../sink.ts";
 import { type BulkResult, BulkSender, Superseded } from "./bulk.ts";
 import { documentEncoder } from "./documents.ts";
 import type { IndexFamily } from "./index-family.ts";
-import type { LoadParts } from "./loads/load.ts";
+import type { Load, LoadParts } from "./loads/load.ts";
 import { newIndexLoad } from "./loads/new-index-load.ts";
 import { upsertLoad } from "./loads/upsert-load.ts";
 
@@ -27,6 +28,8 @@ export function indexWriter(given: Omit<LoadParts, "key">): SinkWriter {
     strategy: load.name,
     resumed: load.resumed,
     kept: undefined,
+    takeMark: load.takeMark,
+    lossSince: load.lossSince,
 
     async begin(fence) {
       await fence(undefined);
@@ -37,7 +40,7 @@ export function indexWriter(given: Omit<LoadParts, "key">): SinkWriter {
       const { operations, duplicates, rejects } = encode(batch.rows(), versionOf(claim.epoch, batchNo));
       alias ??= await load.takeWriteAlias();
       await faultPoint("batch_staged");
-      const sent = await sender.send(alias, operations).catch((error: unknown) => explain(error, request, name));
+      const sent = await sender.send(alias, operations).catch((error: unknown) => explain(error, parts, load));
       load.count(sent);
       await faultPoint("batch_applied");
       const answer = await commit(undefined, batchResult(sent, duplicates, rejects));
@@ -76,9 +79,11 @@ function batchResult(sent: BulkResult, duplicates: number, rejects: BatchResult[
 }
 
 /** The index refused a version or the alias: either another runner goes on here, or something is wrong with the index. */
-async function explain(error: unknown, request: SinkRequest, name: string): Promise<never> {
+async function explain(error: unknown, { request, name, family }: LoadParts, load: Load): Promise<never> {
   if (!(error instanceof Superseded)) throw error;
   await request.requireLease();
+  const loss = family.live && (await load.lossSince({ identity: family.live.uuid }));
+  if (loss !== undefined) throw new VitrinaError("TARGET_CHANGED", `${describeLoss(`es:${name}`, loss)}.`);
   throw new VitrinaError("TARGET_AHEAD", `es:${name} cannot take what this run writes: ${error.message}.`, {
     cause: error,
   });

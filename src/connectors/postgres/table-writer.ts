@@ -16,6 +16,7 @@ import { SEEK_BY_KEY } from "./merge-statement.ts";
 import type { Puller } from "./pull-batch.ts";
 import { createTrialTables, findRefusedRows } from "./refused-rows.ts";
 import { inspectStage, lastOfEachKey, STAGE } from "./stage.ts";
+import { tableLossSince, takeTableMark } from "./target-mark.ts";
 import { nameList, type TargetTable } from "./target-table.ts";
 
 export interface TableWriterParts {
@@ -44,6 +45,8 @@ export function tableWriter(parts: TableWriterParts): SinkWriter {
     strategy: load.name,
     resumed,
     kept: parts.kept,
+    takeMark: () => asking(what, () => takeTableMark(client, table.name)),
+    lossSince: (mark) => asking(what, () => tableLossSince(client, table.name, mark)),
     pull: puller?.pull,
     begin,
     giveUp: begin,
@@ -72,6 +75,14 @@ export function tableWriter(parts: TableWriterParts): SinkWriter {
       await Promise.all([client.end(), puller?.close()]);
     },
   };
+}
+
+async function asking<T>(what: string, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    throw loadError(error, what);
+  }
 }
 
 export function inBatch<T>(client: Client, load: Load, what: string, work: () => Promise<T>): Promise<T> {

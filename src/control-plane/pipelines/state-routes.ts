@@ -57,9 +57,9 @@ const operations = {
   keepPipelineState: {
     tags,
     operationId: "keepPipelineState",
-    summary: "Keep the checkpoint although the query has changed",
+    summary: "Keep the checkpoint although the query or the target has changed",
     description:
-      "For a change that leaves the old position right, such as a further column. Rows before it are not read again.",
+      "For a change that leaves the old position right, such as a further column, or a target that was restored with all its rows. Rows before it are not read again.",
     params,
     querystring: confirmQuery,
     response: { 200: theState, ...problems(404, 409, 422) },
@@ -137,7 +137,7 @@ function meaningOfReset({ name, target_table }: Pipeline, state: PipelineState):
 
 function meaningOfKeep({ name, target_table }: Pipeline, state: PipelineState): string {
   const unfinished = state.scanPosition === null ? "" : " What its unfinished load has read so far is read again.";
-  return `${name} keeps its position (${positionOf(state)}) although its configuration has changed: rows before it are not read again.${unfinished} ${target_table} keeps its data.`;
+  return `${name} keeps its position (${positionOf(state)}) although its configuration or its target has changed: rows before it are not read again.${unfinished} ${target_table} keeps its data.`;
 }
 
 function meaningOfSet(pipeline: Pipeline, state: PipelineState, position: Watermark): string {

@@ -10,17 +10,22 @@ import type { BatchCommit, BatchProgress, Claim, LeaseView, PipelineState } from
 import { leaseLost } from "./claims.ts";
 import { getPipeline, lockPipeline } from "./pipelines.ts";
 
+/** Tables that came with a dump of the whole database have other oids than before, and so has the meta-store itself. */
+const HOME = "'etl.etl_state'::regclass::oid::text";
+const KNOWN_MARK = `CASE WHEN target_mark ->> 'home' <> ${HOME} THEN target_mark - '{identity,storage}'::text[] ELSE target_mark END`;
+const newMark = (place: string): string => `${place}::jsonb || jsonb_build_object('home', ${HOME})`;
+
 export async function getState(pool: Pool, id: PipelineId): Promise<PipelineState> {
   const { rows } = await pool.query(
     `SELECT last_processed_value, last_processed_id, watermark_fingerprint, candidate_value, candidate_id, candidate_at,
-            safe_point, scan_position, batch_no, fingerprint, updated_at
+            safe_point, scan_position, batch_no, fingerprint, updated_at, ${KNOWN_MARK} AS target_mark
        FROM etl.etl_state WHERE pipeline_id = $1`,
     [id],
   );
   const [row] = rows;
   if (row === undefined) {
     const nothing = { scanPosition: null, batchNo: 0, fingerprint: null, safePoint: null, updatedAt: null };
-    return { ...nothing, watermark: NO_WATERMARK, watermarkFingerprint: null, candidate: null };
+    return { ...nothing, targetMark: null, watermark: NO_WATERMARK, watermarkFingerprint: null, candidate: null };
   }
   const candidate = { value: row.candidate_value, id: row.candidate_id, at: row.candidate_at };
   return {
@@ -31,26 +36,31 @@ export async function getState(pool: Pool, id: PipelineId): Promise<PipelineStat
     scanPosition: row.scan_position,
     batchNo: row.batch_no,
     fingerprint: row.fingerprint,
+    targetMark: row.target_mark,
     updatedAt: row.updated_at,
   };
 }
 
+const NOTHING = `
+  last_processed_value = NULL, last_processed_id = NULL, watermark_fingerprint = NULL, scan_position = NULL,
+  fingerprint = NULL, safe_point = NULL, candidate_value = NULL, candidate_id = NULL, candidate_at = NULL,
+  target_mark = NULL`;
+
 export async function resetState(pool: Pool, id: PipelineId): Promise<void> {
-  await changeState(
-    pool,
-    id,
-    `last_processed_value = NULL, last_processed_id = NULL, watermark_fingerprint = NULL, scan_position = NULL,
-     fingerprint = NULL, safe_point = NULL, candidate_value = NULL, candidate_id = NULL, candidate_at = NULL`,
-  );
+  await changeState(pool, id, NOTHING);
 }
 
-/** The unfinished load is given up: its position was reached by another query. */
+/**
+ * The unfinished load is given up: its position was reached by another query. Where the query is the same, it is the
+ * target that a person takes for whole.
+ */
 export async function keepState(pool: Pool, id: PipelineId): Promise<void> {
   const fingerprint = configFingerprint(await getPipeline(pool, id));
   await changeState(
     pool,
     id,
-    "watermark_fingerprint = $2, scan_position = NULL, fingerprint = NULL, safe_point = NULL",
+    `target_mark = CASE WHEN watermark_fingerprint = $2 THEN NULL ELSE target_mark END,
+     watermark_fingerprint = $2, scan_position = NULL, fingerprint = NULL, safe_point = NULL`,
     fingerprint,
   );
 }
@@ -62,7 +72,8 @@ export async function setState(pool: Pool, id: PipelineId, { value, id: lastId }
     pool,
     id,
     `last_processed_value = $2, last_processed_id = $3, watermark_fingerprint = $4, scan_position = NULL,
-     fingerprint = NULL, safe_point = NULL, candidate_value = NULL, candidate_id = NULL, candidate_at = NULL`,
+     fingerprint = NULL, safe_point = NULL, candidate_value = NULL, candidate_id = NULL, candidate_at = NULL,
+     target_mark = NULL`,
     value,
     lastId,
     fingerprint,
@@ -108,6 +119,7 @@ const RECORD = `
   WITH lease AS (${LEASE}), state AS (
     UPDATE etl.etl_state s
        SET scan_position = $4, fingerprint = $5, safe_point = $6, batch_no = s.batch_no + 1,
+           target_mark = CASE WHEN $22 THEN s.target_mark || '{"filled": true}' ELSE s.target_mark END,
            updated_at = clock_timestamp()
       FROM lease WHERE s.pipeline_id = lease.id AND s.batch_no = $7
     RETURNING s.pipeline_id
@@ -206,7 +218,29 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
       });
     },
 
-    async moveWatermark({ watermark, candidate }, fingerprint) {
+    async noteTarget(mark) {
+      await underLease(
+        pool,
+        `WITH lease AS (${LEASE}), state AS (
+           UPDATE etl.etl_state s SET target_mark = ${newMark("$4")} FROM lease WHERE s.pipeline_id = lease.id
+         )
+         SELECT id FROM lease`,
+        [mark],
+      );
+    },
+    async startOver() {
+      await underLease(
+        pool,
+        `WITH lease AS (${LEASE}), state AS (
+           UPDATE etl.etl_state s SET ${NOTHING}, updated_at = clock_timestamp()
+             FROM lease WHERE s.pipeline_id = lease.id
+         )
+         SELECT id FROM lease`,
+        [],
+      );
+    },
+
+    async moveWatermark({ watermark, candidate }, fingerprint, mark) {
       await underLease(
         pool,
         `WITH lease AS (${LEASE}), state AS (
@@ -214,7 +248,8 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
               SET last_processed_value = $4, last_processed_id = $5,
                   watermark_fingerprint = CASE WHEN $4::text IS NULL AND $6::text IS NULL THEN NULL ELSE $9 END,
                   candidate_value = $6, candidate_id = $7, candidate_at = $8,
-                  scan_position = NULL, fingerprint = NULL, safe_point = NULL, updated_at = clock_timestamp()
+                  scan_position = NULL, fingerprint = NULL, safe_point = NULL, target_mark = ${newMark("$10")},
+                  updated_at = clock_timestamp()
              FROM lease WHERE s.pipeline_id = lease.id
          )
          SELECT id FROM lease`,
@@ -225,14 +260,16 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
           candidate?.id ?? null,
           candidate?.at ?? null,
           fingerprint,
+          mark,
         ],
       );
     },
 
-    async describeRun({ dataPath, strategy, estimatedRows, resumed }) {
+    async describeRun({ dataPath, strategy, estimatedRows, resumed, notes = [] }) {
       await pool.query(
-        "UPDATE etl.etl_runs SET data_path = $2, strategy = $3, estimated_rows = $4, resumed = $5 WHERE id = $1",
-        [claim.runId, dataPath, strategy, estimatedRows, resumed],
+        `UPDATE etl.etl_runs SET data_path = $2, strategy = $3, estimated_rows = $4, resumed = $5, notes = $6
+          WHERE id = $1`,
+        [claim.runId, dataPath, strategy, estimatedRows, resumed, notes],
       );
     },
   };
@@ -246,7 +283,17 @@ function requireBalance({ counters }: BatchProgress): void {
 /** From $4 on, in the order of RECORD. */
 function recordValues(
   claim: Claim,
-  { position, fingerprint, safePoint, expectedBatchNo, counters, effort, rejects, settledRejects }: BatchProgress,
+  {
+    position,
+    fingerprint,
+    safePoint,
+    expectedBatchNo,
+    counters,
+    effort,
+    rejects,
+    settledRejects,
+    fillsTarget,
+  }: BatchProgress,
 ): unknown[] {
   return [
     position,
@@ -267,5 +314,6 @@ function recordValues(
     Math.round(effort.write_ms),
     JSON.stringify(rejects),
     settledRejects,
+    fillsTarget,
   ];
 }

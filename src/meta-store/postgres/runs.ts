@@ -14,7 +14,7 @@ export const RUN_COLUMNS = `
   r.rows_read, r.rows_written, r.rows_unchanged, r.rows_deduplicated, r.rows_rejected, r.rows_dropped, r.rows_added,
   r.rows_deleted, r.batches, r.estimated_rows, r.data_path, r.strategy, r.bytes, r.read_ms, r.transform_ms, r.write_ms,
   round(r.rows_read / greatest(extract(epoch FROM coalesce(r.finished_at, clock_timestamp()) - r.started_at), 0.001))::int8
-    AS rows_per_second, r.error_code, r.error`;
+    AS rows_per_second, coalesce(r.resumed, false) AS resumed, r.notes, r.error_code, r.error`;
 
 /** Newest first; null means of all pipelines. The page mark is the place of the last run: its microsecond and its id. */
 export async function listRuns(

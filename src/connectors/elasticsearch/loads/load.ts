@@ -1,4 +1,4 @@
-import type { LoadResult, SinkRequest } from "../../sink.ts";
+import type { LoadResult, SinkRequest, SinkWriter } from "../../sink.ts";
 import type { BulkResult } from "../bulk.ts";
 import type { SearchClient } from "../client.ts";
 import type { Cluster } from "../cluster.ts";
@@ -19,7 +19,7 @@ export interface LoadParts {
 }
 
 /** How documents get into the index that is searched: one file per way. */
-export interface Load {
+export interface Load extends Pick<SinkWriter, "takeMark" | "lossSince"> {
   /** For people. */
   readonly name: string;
   /** True when an unfinished load is there to be continued. */

@@ -12,6 +12,7 @@ import {
   type FamilyIndex,
   previousAlias,
   readFamily,
+  refreshAndCount,
   removeAlias,
   writeAlias,
   writersOf,
@@ -87,7 +88,7 @@ export function newIndexLoad(parts: LoadParts): Load {
 
     async takeWriteAlias() {
       const alias = await takeWriteAlias(parts, index);
-      if (unfinished?.index === index) expected.documents = await refreshAndCount(parts, index);
+      if (unfinished?.index === index) expected.documents = await refreshAndCount(cluster, index);
       return alias;
     },
 
@@ -97,7 +98,7 @@ export function newIndexLoad(parts: LoadParts): Load {
     },
 
     async finish(batchNo) {
-      const documents = await refreshAndCount(parts, index);
+      const documents = await refreshAndCount(cluster, index);
       if (Math.abs(documents - expected.documents) > expected.uncertain) {
         throw new VitrinaError(
           "INDEX_INCOMPLETE",
@@ -116,6 +117,9 @@ export function newIndexLoad(parts: LoadParts): Load {
       return { rows_deleted: deleted, makeVisible };
     },
 
+    // The index that people search is replaced as a whole, whatever became of it.
+    takeMark: async () => null,
+    lossSince: async () => undefined,
     giveUp: () => (isLive() ? Promise.resolve() : dropIndex(cluster, index)),
     async tidyUp() {
       await tidyFamily(cluster, name, request.options);
@@ -137,9 +141,4 @@ function findUnfinished({ key, request, definition, family }: LoadParts): Family
   if (loading !== undefined) return loading;
   const { live } = family;
   return live !== undefined && isSame(live) && live.mark?.loaded?.batch_no === batchNo ? live : undefined;
-}
-
-async function refreshAndCount({ cluster }: LoadParts, index: string): Promise<number> {
-  await cluster.ask(`refresh ${index}`, { method: "POST", path: `/${index}/_refresh` });
-  return countDocuments(cluster, index);
 }

@@ -1,7 +1,7 @@
 import { VitrinaError } from "../../../domain/error-catalogue.ts";
 import { refusal } from "../cluster.ts";
 import { createIndex } from "../create-index.ts";
-import { type FamilyIndex, writeAlias } from "../index-family.ts";
+import { type FamilyIndex, readFamily, refreshAndCount, writeAlias } from "../index-family.ts";
 import { tidyFamily } from "../tidy-family.ts";
 import { takeWriteAlias } from "../write-alias.ts";
 import { indexOfRun, type Load, type LoadParts, markOf } from "./load.ts";
@@ -27,6 +27,17 @@ export function upsertLoad(parts: LoadParts): Load {
     takeWriteAlias: () => takeWriteAlias(parts, index),
     count: () => undefined,
     finish: async () => ({ rows_deleted: 0 }),
+    async takeMark() {
+      const { live: written } = await readFamily(cluster, name);
+      if (written === undefined) return null;
+      return { identity: written.uuid, filled: (await refreshAndCount(cluster, written.index)) > 0 };
+    },
+    async lossSince({ identity, filled }) {
+      const { live: found } = await readFamily(cluster, name);
+      if (found === undefined) return "missing";
+      if (identity !== undefined && identity !== found.uuid) return "replaced";
+      return filled === true && (await refreshAndCount(cluster, found.index)) === 0 ? "emptied" : undefined;
+    },
     giveUp: async () => undefined,
     tidyUp: async () => undefined,
   };

@@ -1,0 +1,59 @@
+import type { TargetLoss, TargetMark } from "../../domain/target-mark.ts";
+import type { Client } from "../../postgres/connection.ts";
+import { quoteTable } from "../../postgres/identifiers.ts";
+import type { TableName } from "./target-table.ts";
+
+interface Found {
+  readonly identity: string;
+  readonly storage: string;
+  readonly asOf: string;
+}
+
+export async function takeTableMark(client: Client, name: TableName): Promise<TargetMark | null> {
+  const found = await find(client, name);
+  return found === undefined ? null : { ...found, filled: !(await isEmpty(client, name)) };
+}
+
+export async function tableLossSince(
+  client: Client,
+  name: TableName,
+  { identity, storage, asOf, filled }: TargetMark,
+): Promise<TargetLoss | undefined> {
+  const found = await find(client, name);
+  if (found === undefined) return "missing";
+  if (identity !== undefined && identity !== found.identity) return "replaced";
+  if (filled === false) return undefined;
+  if (filled === true && (await isEmpty(client, name))) return "emptied";
+  if (storage === undefined || asOf === undefined || storage === found.storage) return undefined;
+  return (await hasRowBefore(client, name, asOf)) ? undefined : "emptied";
+}
+
+async function find(client: Client, name: TableName): Promise<Found | undefined> {
+  const { rows } = await client.query(
+    `SELECT oid AS identity, relfilenode AS storage, pg_snapshot_xmax(pg_current_snapshot()) AS "asOf"
+       FROM pg_class WHERE oid = to_regclass($1)`,
+    [quoteTable(name)],
+  );
+  const [row] = rows;
+  return row === undefined ? undefined : { identity: row.identity, storage: row.storage, asOf: row.asOf };
+}
+
+async function isEmpty(client: Client, name: TableName): Promise<boolean> {
+  const { rows } = await client.query(`SELECT NOT EXISTS (SELECT FROM ${quoteTable(name)}) AS empty`);
+  return rows[0]?.empty === "t";
+}
+
+/**
+ * VACUUM FULL and CLUSTER give a table a new place, and so does TRUNCATE; but they keep by which transaction a row was
+ * written. That number has 32 bits and wraps around, so it is compared by its distance from the next one.
+ */
+async function hasRowBefore(client: Client, name: TableName, asOf: string): Promise<boolean> {
+  const { rows } = await client.query(
+    `WITH now AS MATERIALIZED (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next)
+     SELECT EXISTS (
+       SELECT FROM ${quoteTable(name)} t, now
+        WHERE ((now.next - t.xmin::text::bigint) & 4294967295) > now.next - $1::bigint) AS found`,
+    [asOf],
+  );
+  return rows[0]?.found === "t";
+}

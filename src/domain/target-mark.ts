@@ -1,0 +1,29 @@
+/**
+ * What tells a target from another one of the same name. It is kept with the checkpoint: a position means nothing for
+ * a target that no longer holds the rows before it.
+ */
+export interface TargetMark {
+  /** As the pipeline names it. */
+  readonly target?: string | undefined;
+  /** The oid of a table, the uuid of an index. Absent in a mark that was made before marks told it. */
+  readonly identity?: string | undefined;
+  /** Where a table's rows lie; another place when it was truncated, but also when it was rewritten. */
+  readonly storage?: string | undefined;
+  /** The next transaction of the target's server when the mark was made: tells older rows from newer ones. */
+  readonly asOf?: string | undefined;
+  /** It held rows. Absent: not known. */
+  readonly filled?: boolean | undefined;
+}
+
+export type TargetLoss = "missing" | "replaced" | "emptied" | "behind";
+
+const WORDS: Record<TargetLoss, string> = {
+  missing: "is gone",
+  replaced: "is not the one that was written before: it was dropped and made anew, or swapped",
+  emptied: "was emptied by somebody",
+  behind: "is older than the checkpoint: its database was restored from a backup, or is another one",
+};
+
+export function describeLoss(target: string, loss: TargetLoss): string {
+  return `${target} ${WORDS[loss]}`;
+}
