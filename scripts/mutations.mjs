@@ -218,7 +218,7 @@ export const MUTATIONS = [
   {
     name: "refused load: is continued instead of read anew",
     file: "src/data-plane/executor.ts",
-    replace: [["!BUSY.has(code)", "BUSY.has(code)"]],
+    replace: [["!mayPass(retry) &&", "mayPass(retry) &&"]],
     tests: ["tests/chaos/resume.test.ts"],
   },
   {
