@@ -95,7 +95,9 @@ export const MUTATIONS = [
   {
     name: "target: a table that was truncated and filled a little counts as the old one",
     file: "src/connectors/postgres/target-mark.ts",
-    replace: [["(await hasRowBefore(client, name, asOf)) ?", "(await hasRowBefore(client, name, asOf)) || asOf.length > 0 ?"]],
+    replace: [
+      ["(await hasRowBefore(client, name, asOf)) ?", "(await hasRowBefore(client, name, asOf)) || asOf.length > 0 ?"],
+    ],
     tests: [LOST_TARGET],
   },
   {
