@@ -97,6 +97,4 @@ export interface InspectedTarget {
   readonly isResumable: boolean;
   readonly problems: readonly VitrinaError[];
   readonly warnings: readonly VitrinaError[];
-  /** Only rows that stay on the server need an assignment; elsewhere texts are read anew, and may fit. */
-  readonly unassignable: readonly VitrinaError[];
 }

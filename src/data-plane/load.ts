@@ -91,7 +91,15 @@ export async function openLoad(
     const transform = await openChain(parts.tasks, plan.transforms, columns);
     opened.push(transform);
     const limits = limitsOf(pipeline);
-    const { writer, together } = await openWriter(parts, plan, claim, transform.columns, limits, commit, lost);
+    const { writer, together } = await openWriter(
+      parts,
+      plan,
+      claim,
+      withPlainTypes(transform.columns, columns),
+      limits,
+      commit,
+      lost,
+    );
     opened.push(writer);
     const fingerprint = configFingerprint(pipeline);
     const known = await currentState(parts, claim, writer, commit);
@@ -166,6 +174,14 @@ async function openIncremental(
   if (horizon.method === "look-back")
     log.warn({ reason: horizon.reason }, "late commits are covered by a look-back only");
   return { ...start, safePoint: horizon.safe };
+}
+
+/** A code task passes types on by their names only. */
+export function withPlainTypes(columns: readonly Column[], ofQuery: readonly Column[]): readonly Column[] {
+  return columns.map((column) => {
+    const plainType = ofQuery.find(({ type }) => type === column.type)?.plainType;
+    return plainType === undefined ? column : { ...column, plainType };
+  });
 }
 
 function limitsOf({ max_rejects, allow_empty, max_delete_percent }: Pipeline): Limits {

@@ -20,7 +20,7 @@ import { faultPoint } from "../observability/fault-points.ts";
 import { openChain } from "../tasks/open-chain.ts";
 import type { Transform } from "../tasks/task.ts";
 import type { ExecutorParts } from "./executor.ts";
-import { closeAll } from "./load.ts";
+import { closeAll, withPlainTypes } from "./load.ts";
 import { openSource } from "./open-source.ts";
 
 export interface ReconcileParts extends Pick<ExecutorParts, "connectors" | "tasks" | "targets" | "guard"> {
@@ -111,7 +111,7 @@ async function compareAll(
     opened.push(transform);
     const comparison = await parts.connectors.sink(plan.target.kind).openComparison({
       target: plan.target,
-      columns: transform.columns,
+      columns: withPlainTypes(transform.columns, columns),
       key: pipeline.target_key,
       incrementalKey: pipeline.incremental_key,
       options: pipeline.target_options,

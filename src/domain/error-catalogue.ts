@@ -238,6 +238,12 @@ export const ERROR_CATALOGUE = {
     "A column of the query does not fit the target's type",
     "Cast the column in the query to the target's type, or change the target.",
   ),
+  TARGET_TYPE_MAPPED: entry(
+    422,
+    "never",
+    "A column of the new table gets another type than in the source",
+    "Nothing to do if text serves. Otherwise create the table yourself, with a type of your own.",
+  ),
   KEY_MISSING: entry(
     422,
     "never",

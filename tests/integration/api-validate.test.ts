@@ -154,6 +154,7 @@ describe("every problem at once", () => {
       "error SCHEDULE_INVALID /schedule_interval",
       "error TARGET_COLUMN_MISSING /target_table",
       "error TARGET_COLUMN_REQUIRED /target_table",
+      "error TARGET_TYPE_MISMATCH /target_table",
       "warning KEY_NOT_UNIQUE_IN_SOURCE /target_key",
     ]);
     expect(answer.target).toMatchObject({
@@ -230,7 +231,7 @@ describe("the target", () => {
     expect(await columnsOf(target)).toEqual(["id"]);
   });
 
-  it("R3.4 a type without an assignment is an error where the server moves the rows", async () => {
+  it("R3.4 a type that the target's cannot take as it is is an error, and so is a column that computes itself", async () => {
     const target = `analytics.${fresh()}`;
     await bench.query(
       `CREATE TABLE ${target} (id bigint PRIMARY KEY, title integer, total bigint GENERATED ALWAYS AS (id * 2) STORED)`,

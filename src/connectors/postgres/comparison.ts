@@ -12,10 +12,11 @@ import type { OrderColumn } from "./query-text.ts";
 import { extended, orderColumns } from "./read-session.ts";
 import { createTrialTables, findRefusedRows } from "./refused-rows.ts";
 import { readTargetTable, type TableName, type TargetTable } from "./target-table.ts";
+import type { Conversion } from "./type-fit.ts";
 
 /**
- * The rows of the source are copied into a temporary table with the target's types, and compared there by one join.
- * So every value goes through the same cast as in a load, whatever query or code task it comes from, and the stored
+ * The rows of the source are copied into a temporary table like the stage of a load, and compared there by one join.
+ * So every value goes through the same conversion as in a load, whatever query or code task it comes from, and the stored
  * bytes are compared, as a load does. Everything happens in one snapshot of the target, which can write nothing but
  * the two temporary tables.
  */
@@ -30,6 +31,7 @@ const STANDING = "vitrina.standing";
 /** A column with its numbered name in the temporary tables: those of the query may be any. */
 interface StagedColumn extends OrderColumn {
   readonly staged: string;
+  readonly conversion: Conversion | undefined;
 }
 
 interface Shape {
@@ -69,7 +71,11 @@ export async function openTableComparison(
 async function shapeOf(client: Client, table: TargetTable, incrementalKey: string | null): Promise<Shape> {
   const names = table.columns.map(({ name }) => name);
   const ordered = await orderColumns(client, table.columns, names);
-  const columns = ordered.map((column, index) => ({ ...column, staged: `c${index}` }));
+  const columns = ordered.map((column, index) => ({
+    ...column,
+    staged: `c${index}`,
+    conversion: table.conversions.get(column.name),
+  }));
   const find = (wanted: string): StagedColumn | undefined => columns.find(({ name }) => name === wanted);
   return {
     target: quoteTable(table.name),
@@ -79,17 +85,40 @@ async function shapeOf(client: Client, table: TargetTable, incrementalKey: strin
   };
 }
 
-/** Made from the target itself, so that types and collations are its own. */
+/** Made from the target itself, so that types and collations are its own; but values of another type come as they are. */
 async function createTables(client: Client, shape: Shape): Promise<void> {
   const { target, columns, key } = shape;
-  const select = (of: readonly StagedColumn[]): string =>
-    of.map(({ name, staged }) => `t.${quoteIdentifier(name)} AS ${staged}`).join(", ");
+  const stored = ({ name, staged }: StagedColumn): string => `t.${quoteIdentifier(name)} AS ${staged}`;
+  const read = columns.map((column) =>
+    column.conversion === undefined ? stored(column) : `NULL::${column.conversion.staged} AS ${column.staged}`,
+  );
   await client.query(`
-    CREATE TEMP TABLE vitrina_rows AS SELECT NULL::text AS standing, ${select(columns)} FROM ${target} t WITH NO DATA;
+    CREATE TEMP TABLE vitrina_rows AS
+      SELECT NULL::text AS standing, ${read.join(", ")} FROM ${target} t WITH NO DATA;
     ALTER TABLE ${STAGE} ALTER standing SET DEFAULT current_setting('${STANDING}');
     CREATE TEMP TABLE vitrina_found AS
-      SELECT NULL::text AS kind, NULL::text[] AS columns, ${select(key)} FROM ${target} t WITH NO DATA`);
+      SELECT NULL::text AS kind, NULL::text[] AS columns, ${key.map(stored).join(", ")} FROM ${target} t WITH NO DATA`);
   await createTrialTables(client, { columns: stagedNames(shape) });
+}
+
+/** The staged rows as a load would store them. What it would refuse has no value here, and stands as refused. */
+function storedRows({ columns }: Shape): string {
+  const isRefused = ({ staged, conversion }: StagedColumn): string | undefined => conversion?.refuses?.(staged);
+  const values = columns.map((column) => {
+    const { staged, conversion } = column;
+    if (conversion === undefined) return staged;
+    const condition = isRefused(column);
+    const value = conversion.convert(staged);
+    return `${condition === undefined ? value : `CASE WHEN ${condition} THEN NULL ELSE ${value} END`} AS ${staged}`;
+  });
+  const names = columns.flatMap((column) => {
+    const condition = isRefused(column);
+    return condition === undefined ? [] : [`CASE WHEN ${condition} THEN ${quoteLiteral(column.name)} END`];
+  });
+  return `(SELECT w.ctid, CASE WHEN r.found = '{}' THEN standing ELSE 'refused' END AS standing,
+                  r.found AS refused, ${values.join(", ")}
+             FROM ${STAGE} AS w
+            CROSS JOIN LATERAL (SELECT array_remove(ARRAY[${names.join(", ")}]::text[], NULL)) AS r (found)) AS staged_rows`;
 }
 
 async function stageRows(
@@ -180,11 +209,14 @@ async function compare(client: Client, shape: Shape, limit: number): Promise<Com
 }
 
 /** Of several rows with one key the last counts: `ctid` grows as rows arrive. A row without a key stands for itself. */
-function lastOfEachKey({ key }: Shape): string {
+function lastOfEachKey(shape: Shape): string {
+  const { columns, key } = shape;
+  const rows = storedRows(shape);
   const keys = key.map(({ staged }) => staged).join(", ");
+  const all = `ctid, standing, refused, ${columns.map(({ staged }) => staged).join(", ")}`;
   const isMissing = key.map(({ staged }) => `${staged} IS NULL`).join(" OR ");
-  return `(SELECT DISTINCT ON (${keys}) ctid, * FROM ${STAGE} WHERE NOT (${isMissing}) ORDER BY ${keys}, ctid DESC)
-    UNION ALL SELECT ctid, * FROM ${STAGE} WHERE ${isMissing}`;
+  return `(SELECT DISTINCT ON (${keys}) ${all} FROM ${rows} WHERE NOT (${isMissing}) ORDER BY ${keys}, ctid DESC)
+    UNION ALL SELECT ${all} FROM ${rows} WHERE ${isMissing}`;
 }
 
 function findDifferences(shape: Shape): string {
@@ -205,7 +237,8 @@ function findDifferences(shape: Shape): string {
                 WHEN s.standing = 'pending' THEN 'pending'
                 WHEN t.ctid IS NULL THEN 'missing'
                 ELSE 'different' END,
-           CASE WHEN s.ctid IS NOT NULL AND t.ctid IS NOT NULL AND s.standing <> 'refused'
+           CASE WHEN s.standing = 'refused' THEN s.refused
+                WHEN s.ctid IS NOT NULL AND t.ctid IS NOT NULL
                 THEN array_remove(ARRAY[${named}]::text[], NULL) END,
            ${eitherKey}
       FROM (${lastOfEachKey(shape)}) AS s
@@ -217,10 +250,10 @@ async function describeSource(client: Client, shape: Shape): Promise<SourceSide>
   const { rows } = await extended(
     client,
     `SELECT (SELECT count(*) FROM ${STAGE}), (SELECT count(*) FROM (${lastOfEachKey(shape)}) s),
-            (SELECT count(*) FROM ${STAGE} WHERE standing = 'refused')`,
+            (SELECT count(*) FROM ${storedRows(shape)} WHERE standing = 'refused')`,
   );
   const [all, distinct, refused] = (rows[0] ?? []).map(Number) as [number, number, number];
-  const range = await describeRange(client, shape, STAGE, ({ staged }) => staged);
+  const range = await describeRange(client, shape, `(SELECT * FROM ${storedRows(shape)})`, ({ staged }) => staged);
   return { rows: all, rows_duplicate: all - distinct, rows_refused: refused, ...range };
 }
 

@@ -17,7 +17,11 @@ export async function describeQuery(client: Client, query: string): Promise<Colu
   const columns = await describeColumns(client, query);
   const [problem] = columnNameProblems(columns);
   if (problem !== undefined) throw problem;
-  return columns.map(({ name, type }) => ({ name, type }));
+  return columns.map(withoutOrigin);
+}
+
+export function withoutOrigin({ origin: _, ...column }: DescribedColumn): Column {
+  return column;
 }
 
 const BEFORE_QUERY = "SELECT * FROM ";
@@ -28,17 +32,44 @@ export async function describeColumns(client: Client, query: string): Promise<De
   const { fields } = await extended(client, statement).catch((error: unknown) => {
     throw withPlace(databaseError(error, "run the source query", "SOURCE_QUERY_FAILED"), error, query);
   });
-  const { rows } = await client.query<{ type: string }>(
-    `SELECT format_type(oid, modifier) AS type
-       FROM unnest($1::oid[], $2::int[]) WITH ORDINALITY AS t (oid, modifier, n) ORDER BY n`,
-    [fields.map(({ dataTypeID }) => dataTypeID), fields.map(({ dataTypeModifier }) => dataTypeModifier)],
-  );
-  return fields.map(({ name, tableID, columnID }, index) => ({
-    name,
-    type: rows[index]?.type ?? "text",
-    origin: tableID === 0 ? null : { relation: tableID, column: columnID },
-  }));
+  const { rows } = await client.query<{ type: string; plain: string | null }>(TYPES_OF_COLUMNS, [
+    fields.map(({ dataTypeID }) => dataTypeID),
+    fields.map(({ dataTypeModifier }) => dataTypeModifier),
+  ]);
+  return fields.map(({ name, tableID, columnID }, index) => {
+    const { type = "text", plain = null } = rows[index] ?? {};
+    return {
+      name,
+      type,
+      ...(plain !== null && { plainType: plain }),
+      origin: tableID === 0 ? null : { relation: tableID, column: columnID },
+    };
+  });
 }
+
+/** Below a domain, or an array of one, lies another type, which may be a domain again; an enum is printed as text. */
+const TYPES_OF_COLUMNS = `
+  WITH RECURSIVE column_types (n, oid, modifier, brackets, depth) AS (
+    SELECT n::int, c.oid, c.modifier, '', 0
+      FROM unnest($1::oid[], $2::int[]) WITH ORDINALITY AS c (oid, modifier, n)
+    UNION ALL
+    SELECT c.n, below.oid, below.modifier, c.brackets || below.brackets, c.depth + 1
+      FROM column_types c
+      JOIN pg_type t ON t.oid = c.oid
+      LEFT JOIN pg_type element ON element.oid = t.typelem AND t.typcategory = 'A'
+     CROSS JOIN LATERAL (
+       SELECT t.typbasetype, t.typtypmod, '' WHERE t.typtype = 'd'
+       UNION ALL
+       SELECT element.oid, -1, '[]' WHERE element.typtype IN ('d', 'e')
+       UNION ALL
+       SELECT 'text'::regtype, -1, '' WHERE t.typtype = 'e'
+     ) AS below (oid, modifier, brackets)
+  ), plain AS (
+    SELECT DISTINCT ON (n) n, format_type(oid, modifier) || brackets AS type
+      FROM column_types WHERE depth > 0 ORDER BY n, depth DESC
+  )
+  SELECT format_type(c.oid, c.modifier) AS type, plain.type AS plain
+    FROM column_types c LEFT JOIN plain USING (n) WHERE c.depth = 0 ORDER BY c.n`;
 
 export function columnNameProblems(columns: readonly Column[]): VitrinaError[] {
   const names = columns.map(({ name }) => name);

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { from as copyFrom } from "pg-copy-streams";
-import type { VitrinaError } from "../../domain/error-catalogue.ts";
+import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Row } from "../../domain/row.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { loadError } from "../../postgres/errors.ts";
@@ -20,7 +20,7 @@ export interface Trial {
   readonly columns: readonly string[];
   /** Those that a batch brings; the others are null. */
   readonly given: readonly string[];
-  /** Puts rows where they are going to be written. `relation` has the columns, and a `ctid` that grows in their order. */
+  /** Puts rows where they are going to be written, in PL/pgSQL without the last semicolon. `relation` has the columns, and a `ctid` that grows in their order. */
   statement(relation: string): string;
 }
 
@@ -31,6 +31,9 @@ interface RefusedRow {
 
 const TEXTS = "pg_temp.vitrina_texts";
 const REFUSED = "pg_temp.vitrina_refused";
+
+/** Of class data exception, and none of PostgreSQL's: a refusal of our own, with a whole sentence as its message. */
+export const VALUE_REFUSED = "22V01";
 
 /** Tried by one statement at most, which must end within its time. */
 const ROWS_AT_ONCE = 10_000;
@@ -95,8 +98,12 @@ async function tryBatch(client: Client, what: string, trial: Trial, batch: RowBa
   );
   return rows.map(({ place, state, message }) => ({
     index: Number(place) - first,
-    error: loadError(Object.assign(new Error(message), { code: state }), what),
+    error: state === VALUE_REFUSED ? new VitrinaError("ROW_REFUSED", message) : serverError(state, message, what),
   }));
+}
+
+function serverError(state: string, message: string, what: string): VitrinaError {
+  return loadError(Object.assign(new Error(message), { code: state }), what);
 }
 
 /** The rows of a range with the types of the target. An input function reads each text, as COPY would have it. */

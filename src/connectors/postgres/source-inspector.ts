@@ -3,7 +3,7 @@ import { databaseId } from "../../postgres/database-id.ts";
 import { quoteIdentifier } from "../../postgres/identifiers.ts";
 import type { SourceInspector } from "../inspector.ts";
 import { cursorColumnProblems, cursorRowProblems, requireFittingStart } from "./change-cursor.ts";
-import { columnNameProblems, describeColumns } from "./describe-query.ts";
+import { columnNameProblems, describeColumns, withoutOrigin } from "./describe-query.ts";
 import { adviseIndex } from "./index-advice.ts";
 import { previewQuery } from "./preview-query.ts";
 import { asSubquery } from "./query-text.ts";
@@ -29,7 +29,7 @@ export function openSourceInspector(config: SourceInspectorConfig): SourceInspec
       session.ask(async (client) => {
         const columns = await describeColumns(client, query);
         return {
-          columns: columns.map(({ name, type }) => ({ name, type })),
+          columns: columns.map(withoutOrigin),
           problems: columnNameProblems(columns),
         };
       }),

@@ -1,21 +1,52 @@
 import type { ScanPosition } from "../../domain/checkpoint.ts";
+import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Client } from "../../postgres/connection.ts";
-import { quoteIdentifier } from "../../postgres/identifiers.ts";
+import { quoteIdentifier, quoteLiteral, quoteTable } from "../../postgres/identifiers.ts";
 import { extended } from "./read-session.ts";
+import { VALUE_REFUSED } from "./refused-rows.ts";
 import { columnDefinitions, nameList, type TargetTable } from "./target-table.ts";
 
-/** Every batch first lands in a temporary table with the target's types; from there it is applied by SQL. */
+/**
+ * Every batch first lands in a temporary table; from there it is applied by SQL. It has the target's types, but where
+ * the query has another: there values arrive as they are, and are converted on the way into the target.
+ */
 export const STAGE = "pg_temp.vitrina_stage";
 
-export async function createStage(client: Client, { columns }: TargetTable, forReader: boolean): Promise<void> {
+export async function createStage(client: Client, table: TargetTable, forReader: boolean): Promise<void> {
   const grant = forReader ? `; GRANT INSERT, SELECT ON ${STAGE} TO vitrina_reader` : "";
-  await client.query(`CREATE TEMP TABLE vitrina_stage (${columnDefinitions(columns)}) ON COMMIT PRESERVE ROWS${grant}`);
+  await client.query(`CREATE TEMP TABLE vitrina_stage ${stageDefinition(table)}${grant}`);
+}
+
+/** From the target itself where there is one: the writer need not be allowed to name its types. */
+function stageDefinition({ name, exists, columns, conversions }: TargetTable): string {
+  if (!exists) return `(${columnDefinitions(columns)}) ON COMMIT PRESERVE ROWS`;
+  const values = columns.map((column) => {
+    const conversion = conversions.get(column.name);
+    const quoted = quoteIdentifier(column.name);
+    return conversion === undefined ? `t.${quoted}` : `NULL::${conversion.staged} AS ${quoted}`;
+  });
+  return `ON COMMIT PRESERVE ROWS AS SELECT ${values.join(", ")} FROM ${quoteTable(name)} AS t WITH NO DATA`;
+}
+
+/** The columns as the target stores them. */
+function storedColumns({ columns, conversions }: TargetTable): string {
+  return columns
+    .map(({ name }) => {
+      const quoted = quoteIdentifier(name);
+      const conversion = conversions.get(name);
+      return conversion === undefined ? quoted : `${conversion.convert(quoted)} AS ${quoted}`;
+    })
+    .join(", ");
 }
 
 /** Of several rows with one key the last in reading order counts: `ctid` grows as rows arrive. */
-export function lastOfEachKey({ columns, key }: TargetTable, relation = STAGE): string {
-  const keys = nameList(key);
-  return `(SELECT DISTINCT ON (${keys}) ctid, ${nameList(columns)} FROM ${relation} AS r ORDER BY ${keys}, ctid DESC)`;
+export function lastOfEachKey(table: TargetTable, relation = STAGE): string {
+  const keys = nameList(table.key);
+  return `(SELECT DISTINCT ON (${keys}) ctid, ${storedColumns(table)} FROM ${relation} AS r ORDER BY ${keys}, ctid DESC)`;
+}
+
+function allRows(table: TargetTable): string {
+  return table.conversions.size === 0 ? STAGE : `(SELECT ctid, ${storedColumns(table)} FROM ${STAGE})`;
 }
 
 /** A single column is sorted, which takes half the time of a hash table. All nulls together are one key. */
@@ -39,6 +70,7 @@ export async function inspectStage(
   table: TargetTable,
   orderBy: readonly string[] = [],
 ): Promise<StagedRows> {
+  await requireUnchanged(client, table);
   const position = orderBy.map((name) => `, s.${quoteIdentifier(name)}::text`).join("");
   const { rows } = await extended(
     client,
@@ -49,9 +81,42 @@ export async function inspectStage(
   const [total, distinct, ...values] = rows[0] ?? [];
   const duplicates = Number(total) - Number(distinct);
   return {
-    relation: duplicates === 0 ? STAGE : lastOfEachKey(table),
+    relation: duplicates === 0 ? allRows(table) : lastOfEachKey(table),
     distinct: Number(distinct),
     duplicates,
     position: values.map((value) => value ?? ""),
   };
+}
+
+/** The server would cut or round some values without a word; such a row is refused, on every data path. */
+async function requireUnchanged(client: Client, table: TargetTable): Promise<void> {
+  const refusal = refusalOf(table);
+  if (refusal === undefined) return;
+  const { rows } = await extended(client, `SELECT ${refusal} FROM ${STAGE}`);
+  const found = rows[0]?.[0];
+  if (found !== null && found !== undefined) throw new VitrinaError("ROW_REFUSED", found);
+}
+
+/** An aggregate over staged rows: why some of them are refused, or null; undefined where no row can be. */
+function refusalOf({ name: table, conversions }: TargetTable): string | undefined {
+  const reasons = [...conversions].flatMap(([name, { refuses, reason }]) => {
+    const column = quoteIdentifier(name);
+    return refuses === undefined
+      ? []
+      : [`CASE WHEN bool_or(${refuses(column)}) THEN ${quoteLiteral(`${column} ${reason}`)} END`];
+  });
+  if (reasons.length === 0) return undefined;
+  const sentence = quoteLiteral(`${quoteTable(table)} cannot take a value as it is: `);
+  return `${sentence} || nullif(concat_ws('; ', ${reasons.join(", ")}), '') || '.'`;
+}
+
+/** For the trial of rows, in PL/pgSQL: refuses them as the stage does. */
+export function refuseIn(table: TargetTable, relation: string): string {
+  const refusal = refusalOf(table);
+  if (refusal === undefined) return "";
+  return `
+    SELECT ${refusal} INTO _vitrina_message FROM ${relation} AS r;
+    IF _vitrina_message IS NOT NULL THEN
+      RAISE EXCEPTION USING ERRCODE = '${VALUE_REFUSED}', MESSAGE = _vitrina_message;
+    END IF;`;
 }

@@ -15,7 +15,7 @@ import type { Load } from "./loads/load.ts";
 import { SEEK_BY_KEY } from "./merge-statement.ts";
 import type { Puller } from "./pull-batch.ts";
 import { createTrialTables, findRefusedRows } from "./refused-rows.ts";
-import { inspectStage, lastOfEachKey, STAGE } from "./stage.ts";
+import { inspectStage, lastOfEachKey, refuseIn, STAGE } from "./stage.ts";
 import { tableLossSince, takeTableMark } from "./target-mark.ts";
 import { nameList, type TargetTable } from "./target-table.ts";
 
@@ -153,7 +153,7 @@ async function writeGoodRows<T>(
     rowType: STAGE,
     columns: names,
     given: names,
-    statement: (relation: string) => load.trialOf(lastOfEachKey(table, relation)),
+    statement: (relation: string) => `${refuseIn(table, relation)} ${load.trialOf(lastOfEachKey(table, relation))}`,
   };
   await createTrialTables(client, trial);
   if (load.batchSettings === "") await client.query(SEEK_BY_KEY);

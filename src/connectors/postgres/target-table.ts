@@ -5,6 +5,17 @@ import { quoteIdentifier, quoteTable } from "../../postgres/identifiers.ts";
 import type { SinkRequest } from "../sink.ts";
 import type { OrderColumn } from "./query-text.ts";
 import { orderColumns } from "./read-session.ts";
+import {
+  type Conversions,
+  conversionsInto,
+  type ExistingColumn,
+  mappedTypeWarnings,
+  newColumn,
+  newColumnProblems,
+  readColumns,
+  typeProblems,
+} from "./target-columns.ts";
+import { sortAlike } from "./type-fit.ts";
 
 export interface TableName {
   readonly schema: string;
@@ -16,6 +27,8 @@ export interface TargetTable {
   readonly name: TableName;
   readonly exists: boolean;
   readonly columns: readonly Column[];
+  /** Of those columns whose values come in another type. */
+  readonly conversions: Conversions;
   readonly key: readonly OrderColumn[];
   /** True when ranges of the key, compared by bytes, can use the key's index. */
   readonly rangesUseIndex: boolean;
@@ -31,7 +44,7 @@ interface TargetQuestion extends Pick<SinkRequest, "key" | "createTarget" | "add
 export interface TargetInspection {
   readonly exists: boolean;
   /** Those of the table; empty when there is none. */
-  readonly existing: readonly Column[];
+  readonly existing: readonly ExistingColumn[];
   /** What the query has and the table has not. */
   readonly missing: readonly Column[];
   /** What the table has and the query has not. */
@@ -52,7 +65,7 @@ export async function readTargetTable(client: Client, name: TableName, request: 
   const [problem] = inspection.problems;
   if (problem !== undefined) throw problem;
   if (inspection.missing.length === 0) return targetTableOf(client, name, request.columns, inspection);
-  await addColumns(client, name, inspection.missing);
+  await addColumns(client, name, inspection.missing.map(newColumn));
   const existing = await readColumns(client, quoteTable(name));
   return targetTableOf(client, name, request.columns, { ...inspection, existing });
 }
@@ -66,6 +79,9 @@ export async function inspectTargetTable(
   const kind = await relationKind(client, label);
   if (kind === "table") return inspectExisting(client, label, question);
   const { key, columns } = question;
+  const wrong = missingTargetProblems(label, kind, question);
+  const added = wrong.length > 0 ? [] : (columns ?? []);
+  const ofTypes = await newColumnProblems(client, label, added.map(newColumn));
   return {
     exists: false,
     existing: [],
@@ -73,8 +89,8 @@ export async function inspectTargetTable(
     extra: [],
     key,
     rangesUseIndex: false,
-    problems: [...missingTargetProblems(label, kind, question), ...keyInQueryProblems(key, columns)],
-    warnings: [],
+    problems: [...wrong, ...keyInQueryProblems(key, columns), ...ofTypes],
+    warnings: mappedTypeWarnings(label, added),
   };
 }
 
@@ -103,6 +119,7 @@ async function inspectExisting(client: Client, label: string, question: TargetQu
   const required = requiredProblem(label, extra);
   // A trigger may fill such a column.
   const isCertain = !(await hasTriggers(client, label));
+  const added = mayAdd ? missing : [];
   return {
     exists: true,
     existing,
@@ -115,8 +132,10 @@ async function inspectExisting(client: Client, label: string, question: TargetQu
       ...keyInQueryProblems(key, columns),
       ...keyInTargetProblems(label, key, index),
       ...(isCertain ? required : []),
+      ...typeProblems(label, existing, columns ?? []),
+      ...(await newColumnProblems(client, label, added.map(newColumn))),
     ],
-    warnings: isCertain ? [] : required,
+    warnings: [...(isCertain ? [] : required), ...mappedTypeWarnings(label, added)],
   };
 }
 
@@ -127,9 +146,19 @@ export async function targetTableOf(
   wanted: readonly Column[],
   { exists, existing, key, rangesUseIndex }: TargetInspection,
 ): Promise<TargetTable> {
-  const columns = wanted.map((column) => existing.find((known) => known.name === column.name) ?? column);
-  const plain = columns.map((column) => ({ name: column.name, type: column.type }));
-  return { name, exists, columns: plain, key: await orderColumns(client, plain, key), rangesUseIndex };
+  const typeOf = (column: Column): string =>
+    existing.find((known) => known.name === column.name)?.type ?? newColumn(column).type;
+  const columns = wanted.map((column) => ({ name: column.name, type: typeOf(column) }));
+  // The source reads in its own order; where the target sorts otherwise, a batch is no range of it.
+  const sortsAlike = wanted.every((column) => !key.includes(column.name) || sortAlike(column.type, typeOf(column)));
+  return {
+    name,
+    exists,
+    columns,
+    conversions: conversionsInto(existing, wanted),
+    key: await orderColumns(client, columns, key),
+    rangesUseIndex: rangesUseIndex && sortsAlike,
+  };
 }
 
 async function relationKind(client: Client, label: string): Promise<"table" | "other" | "nothing"> {
@@ -154,23 +183,6 @@ export function columnDefinitions(columns: readonly Column[]): string {
 export function nameList(columns: readonly { readonly name: string }[], alias?: string): string {
   const prefix = alias === undefined ? "" : `${alias}.`;
   return columns.map(({ name }) => `${prefix}${quoteIdentifier(name)}`).join(", ");
-}
-
-interface ExistingColumn extends Column {
-  /** A row without a value for it is refused. */
-  readonly required: boolean;
-}
-
-async function readColumns(client: Client, label: string): Promise<ExistingColumn[]> {
-  const { rows } = await client.query(
-    `SELECT a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type,
-            a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AS required
-       FROM pg_attribute a
-      WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
-      ORDER BY a.attnum`,
-    [label],
-  );
-  return rows.map(({ name, type, required }) => ({ name, type, required: required === "t" }));
 }
 
 async function addColumns(client: Client, name: TableName, missing: readonly Column[]): Promise<void> {

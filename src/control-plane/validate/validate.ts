@@ -50,14 +50,10 @@ export async function validate(parts: ValidateParts, question: ValidateQuestion)
       source === undefined || query === undefined || !query.isUsable
         ? { reading: null, estimatedRows: null }
         : await checkReading(validator, source, query, target);
-    for (const mismatch of target?.unassignable ?? []) {
-      const isRefused = reading.reading?.data_path === "push-down";
-      findings.add(mismatch, plan.targetPointer, isRefused ? "error" : "warning");
-    }
     return {
       valid: !findings.hasErrors,
       problems: findings.all,
-      columns: query === undefined ? null : [...query.columns],
+      columns: query === undefined ? null : query.columns.map(({ name, type }) => ({ name, type })),
       target: describeTarget(validator, query?.columns, target),
       reading: reading.reading,
       writing: target?.strategy === undefined ? null : { strategy: target.strategy },

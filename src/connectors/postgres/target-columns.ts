@@ -1,0 +1,130 @@
+import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { Column } from "../../domain/row.ts";
+import type { Client } from "../../postgres/connection.ts";
+import { quoteIdentifier } from "../../postgres/identifiers.ts";
+import { type Conversion, fitOf, isBuiltIn } from "./type-fit.ts";
+
+/** A column of a table that is there. */
+export interface ExistingColumn extends Column {
+  /** A row without a value for it is refused. */
+  readonly required: boolean;
+  /** It computes itself, and takes no value. */
+  readonly computed: boolean;
+  /** The built-in type below a domain, or that it is another name for. */
+  readonly baseType?: string;
+  /** Of an enum. */
+  readonly labels?: readonly string[];
+}
+
+export async function readColumns(client: Client, label: string): Promise<ExistingColumn[]> {
+  const { rows } = await client.query(
+    `SELECT a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type,
+            a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AS required,
+            a.attgenerated <> '' OR a.attidentity = 'a' AS computed,
+            CASE WHEN t.typtype = 'd' THEN base.type
+                 WHEN EXISTS (SELECT FROM pg_cast c WHERE c.castsource = 'text'::regtype AND c.casttarget = t.oid
+                                 AND c.castmethod = 'b' AND c.castcontext <> 'e' AND t.oid <> 'varchar'::regtype
+                                 AND t.oid <> 'bpchar'::regtype) THEN 'text' END AS base_type,
+            (SELECT to_json(array_agg(e.enumlabel)) FROM pg_enum e WHERE e.enumtypid = t.oid) AS labels
+       FROM pg_attribute a
+       JOIN pg_type t ON t.oid = a.atttypid
+      CROSS JOIN LATERAL (
+        WITH RECURSIVE below AS (
+          SELECT t.typbasetype AS oid, t.typtypmod AS modifier, 0 AS depth
+          UNION ALL
+          SELECT d.typbasetype, d.typtypmod, below.depth + 1
+            FROM below JOIN pg_type d ON d.oid = below.oid AND d.typtype = 'd'
+        ) SELECT format_type(oid, modifier) AS type FROM below ORDER BY depth DESC LIMIT 1
+      ) AS base
+      WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
+      ORDER BY a.attnum`,
+    [label],
+  );
+  return rows.map(({ name, type, required, computed, base_type, labels }) => ({
+    name,
+    type,
+    required: required === "t",
+    computed: computed === "t",
+    ...(base_type !== null && { baseType: base_type }),
+    ...(labels !== null && { labels: JSON.parse(labels) as string[] }),
+  }));
+}
+
+/** How values get into columns of another type than theirs. */
+export type Conversions = ReadonlyMap<string, Conversion>;
+
+export function conversionsInto(existing: readonly ExistingColumn[], columns: readonly Column[]): Conversions {
+  const found = new Map<string, Conversion>();
+  for (const column of columns) {
+    const target = existing.find(({ name }) => name === column.name);
+    const fit = target === undefined ? "same" : fitOf(column, target);
+    if (fit !== "same" && !("misfit" in fit)) found.set(column.name, fit);
+  }
+  return found;
+}
+
+/** What the types alone tell: such a column would change values, or take none of them. */
+export function typeProblems(
+  label: string,
+  existing: readonly ExistingColumn[],
+  columns: readonly Column[],
+): VitrinaError[] {
+  return columns.flatMap((column) => {
+    const target = existing.find(({ name }) => name === column.name);
+    if (target === undefined) return [];
+    const place = `${label}.${quoteIdentifier(column.name)}`;
+    if (target.computed) {
+      const hint = "Leave the column out of the query, or let the target take values for it.";
+      return [new VitrinaError("TARGET_TYPE_MISMATCH", `${place} computes its own values.`, { hint })];
+    }
+    const fit = fitOf(column, target);
+    if (fit === "same" || !("misfit" in fit)) return [];
+    const message = `${place} is of type ${target.type}, the query returns ${column.type}: ${fit.misfit}.`;
+    return [new VitrinaError("TARGET_TYPE_MISMATCH", message, { hint: wayOut(column, target) })];
+  });
+}
+
+function wayOut(column: Column, target: ExistingColumn): string {
+  const type = target.baseType ?? target.type;
+  const cast = `${quoteIdentifier(column.name)}::${type}`;
+  const change = `change the column of the target to ${column.plainType ?? column.type}`;
+  return isBuiltIn(type) ? `Cast it in the query if that is meant (${cast}), or ${change}.` : `Cast it, or ${change}.`;
+}
+
+/** A new column never gets a type that belongs to the source: the writer may not even see it. */
+export function newColumn({ name, type, plainType }: Column): Column {
+  return { name, type: plainType ?? type };
+}
+
+/** Types of new columns that the target's database lacks, or the writer may not use. */
+export async function newColumnProblems(
+  client: Client,
+  label: string,
+  added: readonly Column[],
+): Promise<VitrinaError[]> {
+  const own = added.filter(({ type }) => !isBuiltIn(type));
+  if (own.length === 0) return [];
+  const { rows } = await client.query<{ type: string }>(
+    `SELECT format_type(t.oid, NULL) AS type FROM pg_type t
+      WHERE format_type(t.oid, NULL) = ANY ($1)
+        AND has_schema_privilege(t.typnamespace, 'USAGE') AND has_type_privilege(t.oid, 'USAGE')`,
+    [own.map(({ type }) => type)],
+  );
+  const usable = new Set(rows.map(({ type }) => type));
+  return own
+    .filter(({ type }) => !usable.has(type))
+    .map(({ name, type }) => {
+      const message = `${label} cannot have ${quoteIdentifier(name)} of type ${type}: the writer finds no such type in the target's database.`;
+      const hint = `Cast it in the query, e.g. ${quoteIdentifier(name)}::text, or create the type there and let vitrina_writer use it.`;
+      return new VitrinaError("TARGET_TYPE_MISMATCH", message, { hint });
+    });
+}
+
+export function mappedTypeWarnings(label: string, added: readonly Column[]): VitrinaError[] {
+  return added
+    .filter(({ plainType }) => plainType !== undefined)
+    .map(({ name, type, plainType }) => {
+      const place = `${label}.${quoteIdentifier(name)}`;
+      return new VitrinaError("TARGET_TYPE_MAPPED", `${place} will be ${plainType}: ${type} belongs to the source.`);
+    });
+}
