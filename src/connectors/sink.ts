@@ -1,4 +1,5 @@
 import type { ScanPosition } from "../domain/checkpoint.ts";
+import type { VitrinaError } from "../domain/error-catalogue.ts";
 import type { TargetOptions } from "../domain/pipeline.ts";
 import type { Differences, SourceSide, TargetSide } from "../domain/reconcile.ts";
 import type { Column, Row } from "../domain/row.ts";
@@ -157,6 +158,8 @@ export interface SinkWriter {
   readonly strategy: string;
   /** True when an unfinished load of this kind is there, so that it can be continued. */
   readonly resumed: boolean;
+  /** What a person should know of the target; the run goes on. */
+  readonly warnings?: readonly VitrinaError[];
   readonly kept: KeptCheckpoint | undefined;
   /** The target that is written to, as it is now; null while there is none, and where a load replaces it as a whole. */
   takeMark(): Promise<TargetMark | null>;

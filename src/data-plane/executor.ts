@@ -58,6 +58,7 @@ export async function executePipeline(
       { data_path: dataPath, why: dataPathReason, strategy, estimated_rows: estimatedRows, resumed },
       "load opened",
     );
+    for (const { code, message, hint } of load.writer.warnings ?? []) log.warn({ code, hint }, message);
     if (load.startsAnew) await load.writer.begin(load.checkpointer.fenceIn);
     await markTargetOnce(load, commit);
     await faultPoint("prepared");

@@ -224,7 +224,7 @@ export const ERROR_CATALOGUE = {
     422,
     "never",
     "The target lacks a column of the query",
-    "Add the column to the target table, or remove it from the query.",
+    "Set add_columns to true, add the column to the target table yourself, or remove it from the query.",
   ),
   TARGET_COLUMN_REQUIRED: entry(
     422,
@@ -237,6 +237,24 @@ export const ERROR_CATALOGUE = {
     "never",
     "A column of the query does not fit the target's type",
     "Cast the column in the query to the target's type, or change the target.",
+  ),
+  TARGET_COLUMN_LEFT: entry(
+    422,
+    "never",
+    "A column of the target is no longer filled",
+    "If it was renamed or is not needed any more, let the owner of the table drop it.",
+  ),
+  TARGET_CHANGED: entry(
+    409,
+    "retry",
+    "The target was changed while it was loaded",
+    "The next attempt looks at the target anew, and says what is missing if something is.",
+  ),
+  TARGET_NAME_FOLDED: entry(
+    422,
+    "never",
+    "The target's name is read in lower case",
+    "Write it in lower case, or in double quotes if capitals are meant.",
   ),
   TARGET_TYPE_MAPPED: entry(
     422,

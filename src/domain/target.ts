@@ -40,6 +40,11 @@ export function formatTarget(target: Target): string {
     : `${formatIdentifier(target.schema)}.${formatIdentifier(target.table)}`;
 }
 
+/** True when a name without quotes has capitals, which PostgreSQL reads in lower case. */
+export function foldsTarget(text: string): boolean {
+  return !text.trim().startsWith(INDEX_PREFIX) && /[A-Z]/.test(text.replace(/"(?:[^"]|"")*"/g, ""));
+}
+
 export function isAllowedTarget(target: Target, allowList: TargetAllowList): boolean {
   const { schemas, indexes, only = [] } = allowList;
   const isWithin =

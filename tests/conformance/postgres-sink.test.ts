@@ -90,6 +90,15 @@ describe("rows that a table refuses", () => {
     return { write, close: () => writer.close() };
   }
 
+  it("a column that is dropped under a load is told as what it is", async () => {
+    const table = `r_${randomUUID().slice(0, 8)}`;
+    const { write, close } = await openWriter(table, { kind: "upsert" });
+    await database.query(`ALTER TABLE analytics.${table} DROP COLUMN rest`);
+    const failure = { code: "TARGET_CHANGED", retry: "retry", message: expect.stringContaining(`"${table}"`) };
+    await expect(write([["1", "1", "abc", "t", "x"]])).rejects.toMatchObject(failure);
+    await close();
+  });
+
   it.each(LOADS)("are found by few statements, each with its own reason, by %s", async (_, load) => {
     const { write, close } = await openWriter(`r_${randomUUID().slice(0, 8)}`, load);
     const alone: string[] = [];

@@ -248,6 +248,52 @@ describe("the target", () => {
     expect(told(await validate(wider))).toEqual([]);
   });
 
+  it("R3.4 an enum of the source becomes a text in a new table: told beforehand, and then it runs", async () => {
+    const [enumType, source] = [`content.${fresh()}`, `content.${fresh()}`];
+    await bench.query(`CREATE TYPE ${enumType} AS ENUM ('sad', 'ok');
+      CREATE TABLE ${source} (id bigint PRIMARY KEY, mood ${enumType}, moods ${enumType}[]);
+      INSERT INTO ${source} VALUES (1, 'ok', '{sad,ok}')`);
+    const pipeline = await bench.create(film({ source_query: `SELECT * FROM ${source}` }));
+    const answer = await ask(`/pipelines/${pipeline.id}/validate`);
+    expect(answer.valid).toBe(true);
+    expect(told(answer)).toEqual(Array(2).fill("warning TARGET_TYPE_MAPPED /target_table"));
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 1 });
+    const stored = `SELECT mood, moods, pg_typeof(mood)::text AS a, pg_typeof(moods)::text AS b FROM ${pipeline.target_table}`;
+    expect(await bench.query(stored)).toEqual([{ mood: "ok", moods: ["sad", "ok"], a: "text", b: "text[]" }]);
+  });
+
+  it("R3.4 a column that the query no longer has is told, with the statement that drops it, also by the run", async () => {
+    const pipeline = await bench.create(film({ source_query: `SELECT id, title FROM ${table}`, add_columns: true }));
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS" });
+    await bench.query(
+      `UPDATE etl.etl_pipelines SET source_query = 'SELECT id, title AS name FROM ${table}' WHERE id = $1`,
+      [pipeline.id],
+    );
+    const { valid, problems } = await ask(`/pipelines/${pipeline.id}/validate`);
+    expect(valid).toBe(true);
+    expect(problems).toMatchObject([
+      {
+        code: "TARGET_COLUMN_LEFT",
+        severity: "warning",
+        hint: expect.stringMatching(/ DROP COLUMN "title"; it takes/),
+      },
+    ]);
+    const { id: runId } = await bench.run(pipeline);
+    const lines = await bench.query(
+      "SELECT message FROM etl.etl_run_logs WHERE run_id = $1 AND message LIKE '%old values%'",
+      [runId],
+    );
+    expect(lines).toHaveLength(1);
+  });
+
+  it("R3.4 capitals without quotes are read as PostgreSQL reads them, and that is told", async () => {
+    const name = fresh();
+    const told_ = await validate(film({ target_table: `analytics.X${name}` }));
+    expect(told(told_)).toEqual(["warning TARGET_NAME_FOLDED /target_table"]);
+    expect(told_.problems[0].message).toContain(`analytics.x${name}`);
+    expect(told(await validate(film({ target_table: `analytics."X${name}"` })))).toEqual([]);
+  });
+
   it("R3.4 a demanded column is only a warning where a trigger may fill it", async () => {
     const target = `analytics.${fresh()}`;
     await bench.query(`CREATE TABLE ${target} (id bigint PRIMARY KEY, code text NOT NULL);
@@ -454,7 +500,13 @@ describe("what it says is what a run does", () => {
     ["KEY_NOT_IN_QUERY", { target_key: ["nobody"] }],
     ["SOURCE_COLUMN_NAMES", { source_query: "SELECT 1 AS id, 2 AS id" }],
     ["CURSOR_UNUSABLE", { ...INCREMENTAL, incremental_key: "nobody" }],
+    [
+      "TARGET_TYPE_MISMATCH",
+      { target_table: "analytics.flags", source_query: "SELECT 1::bigint AS id, 'yes'::text AS flag" },
+    ],
+    ["TARGET_TYPE_MISMATCH", { target_table: "analytics.flags", source_query: "SELECT 1.5 AS id, true AS flag" }],
   ])("R3.4 what is an error here fails the run: %s", async (code, more) => {
+    await bench.query("CREATE TABLE IF NOT EXISTS analytics.flags (id bigint PRIMARY KEY, flag boolean)");
     const pipeline = await bench.create(film(more));
     const { valid, problems } = await ask(`/pipelines/${pipeline.id}/validate`);
     expect({ valid, code: problems[0].code }).toEqual({ valid: false, code });

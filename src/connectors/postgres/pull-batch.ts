@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from "node:util";
 import { faultPoint } from "../../observability/fault-points.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { loadError } from "../../postgres/errors.ts";
-import { quoteTable } from "../../postgres/identifiers.ts";
 import type { PullBatch, PulledRows } from "../sink.ts";
 import type { ReadRequest } from "../source.ts";
 import type { Load } from "./loads/load.ts";
@@ -109,7 +108,7 @@ export function openPuller({ client, table, load, connect }: PullerParts): Pulle
       if (!isLast) readAhead(batch, request, limit);
       const session = batch.lane.client;
       const range = { after: request.after, upTo: isLast ? null : batch.position };
-      const result = await inBatch(session, load, `write to ${quoteTable(table.name)}`, async () => {
+      const result = await inBatch(session, load, table.name, async () => {
         const applied = await load.apply(session, { rows: batch.rows, range, complete: true });
         await faultPoint("batch_applied");
         const done = { ...applied, rejects: [] };

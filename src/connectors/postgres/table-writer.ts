@@ -7,17 +7,18 @@ import type { Row } from "../../domain/row.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { faultPoint } from "../../observability/fault-points.ts";
 import type { Client } from "../../postgres/connection.ts";
-import { loadError } from "../../postgres/errors.ts";
+import { loadError, sqlState } from "../../postgres/errors.ts";
 import { quoteTable } from "../../postgres/identifiers.ts";
 import { batchOfRows, type RowBatch } from "../row-batch.ts";
 import type { BatchResult, CommitBatch, KeptCheckpoint, KeyRange, RejectedRow, SinkWriter } from "../sink.ts";
 import type { Load } from "./loads/load.ts";
+import { inWordsOfTarget } from "./loads/load-table.ts";
 import { SEEK_BY_KEY } from "./merge-statement.ts";
 import type { Puller } from "./pull-batch.ts";
 import { createTrialTables, findRefusedRows } from "./refused-rows.ts";
 import { inspectStage, lastOfEachKey, refuseIn, STAGE } from "./stage.ts";
 import { tableLossSince, takeTableMark } from "./target-mark.ts";
-import { nameList, type TargetTable } from "./target-table.ts";
+import { nameList, type TableName, type TargetTable } from "./target-table.ts";
 
 export interface TableWriterParts {
   readonly client: Client;
@@ -32,10 +33,9 @@ export interface TableWriterParts {
 /** One session, one transaction per batch: stage → apply → checkpoint → commit. */
 export function tableWriter(parts: TableWriterParts): SinkWriter {
   const { client, table, load, resumed, puller } = parts;
-  const what = writing(table);
   const begin: SinkWriter["begin"] = async (fence) => {
     if (load.begin === undefined) return;
-    await inTransaction(client, what, async () => {
+    await inTransaction(client, table.name, async () => {
       await load.begin?.(client);
       await fence(client);
     });
@@ -44,9 +44,10 @@ export function tableWriter(parts: TableWriterParts): SinkWriter {
     key: table.key.map(({ name }) => name),
     strategy: load.name,
     resumed,
+    warnings: table.warnings,
     kept: parts.kept,
-    takeMark: () => asking(what, () => takeTableMark(client, table.name)),
-    lossSince: (mark) => asking(what, () => tableLossSince(client, table.name, mark)),
+    takeMark: () => asking(table.name, () => takeTableMark(client, table.name)),
+    lossSince: (mark) => asking(table.name, () => tableLossSince(client, table.name, mark)),
     pull: puller?.pull,
     begin,
     giveUp: begin,
@@ -54,15 +55,15 @@ export function tableWriter(parts: TableWriterParts): SinkWriter {
     async write(batch, range, commit) {
       await puller?.rest();
       try {
-        return await inBatch(client, load, what, () => writeAll(parts, batch, range, commit));
+        return await inBatch(client, load, table.name, () => writeAll(parts, batch, range, commit));
       } catch (error) {
         if (!(error instanceof VitrinaError) || error.retry !== "row") throw error;
-        return await inBatch(client, load, what, () => writeGoodRows(parts, batch, range, commit));
+        return await inBatch(client, load, table.name, () => writeGoodRows(parts, batch, range, commit));
       }
     },
 
     async finish(commit) {
-      return inTransaction(client, what, async () => {
+      return inTransaction(client, table.name, async () => {
         // Applying a whole load takes as long as it takes; the lease is locked only at the end.
         await client.query("SET LOCAL statement_timeout = 0");
         const result = await load.finish(client);
@@ -77,19 +78,19 @@ export function tableWriter(parts: TableWriterParts): SinkWriter {
   };
 }
 
-async function asking<T>(what: string, ask: () => Promise<T>): Promise<T> {
+async function asking<T>(table: TableName, ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();
   } catch (error) {
-    throw loadError(error, what);
+    throw loadError(error, writing(table));
   }
 }
 
-export function inBatch<T>(client: Client, load: Load, what: string, work: () => Promise<T>): Promise<T> {
-  return inTransaction(client, what, work, `BEGIN; ${load.batchSettings}`);
+export function inBatch<T>(client: Client, load: Load, table: TableName, work: () => Promise<T>): Promise<T> {
+  return inTransaction(client, table, work, `BEGIN; ${load.batchSettings}`);
 }
 
-async function inTransaction<T>(client: Client, what: string, work: () => Promise<T>, begin = "BEGIN"): Promise<T> {
+async function inTransaction<T>(client: Client, table: TableName, work: () => Promise<T>, begin = "BEGIN"): Promise<T> {
   try {
     await client.query(begin);
     await faultPoint("transaction_begun");
@@ -98,7 +99,7 @@ async function inTransaction<T>(client: Client, what: string, work: () => Promis
     return result;
   } catch (error) {
     await client.query("ROLLBACK").catch(() => undefined);
-    throw loadError(error, what);
+    throw writeError(error, table);
   }
 }
 
@@ -157,14 +158,14 @@ async function writeGoodRows<T>(
   };
   await createTrialTables(client, trial);
   if (load.batchSettings === "") await client.query(SEEK_BY_KEY);
-  const refused = await findRefusedRows(client, writing(table), trial, batch);
+  const refused = await findRefusedRows(client, writing(table.name), trial, batch);
   const errors = new Map(refused.map(({ index, error }) => [index, error]));
   const rejects: RejectedRow[] = [];
   const good: Row[] = [];
   for (const [index, row] of batch.rows().entries()) {
     const error = errors.get(index);
     if (error === undefined) good.push(row);
-    else rejects.push({ row, code: error.code, error: error.message });
+    else rejects.push({ row, code: error.code, error: inWordsOfTarget(error.message, table.name) });
   }
   await stageRows(client, table, batchOfRows(good));
   const rows = await inspectStage(client, table);
@@ -173,6 +174,16 @@ async function writeGoodRows<T>(
   return commitStaged(client, commit, { ...result, rejects });
 }
 
-function writing({ name }: TargetTable): string {
-  return `write to ${quoteTable(name)}`;
+function writing(table: TableName): string {
+  return `write to ${quoteTable(table)}`;
+}
+
+/** A column or a table that was there when the load was opened. */
+const GONE = new Set(["42703", "42P01"]);
+
+function writeError(error: unknown, table: TableName): VitrinaError {
+  if (error instanceof VitrinaError) return error;
+  const fallback = GONE.has(sqlState(error) ?? "") ? "TARGET_CHANGED" : "INTERNAL";
+  const { code, message } = loadError(error, writing(table), fallback);
+  return new VitrinaError(code, inWordsOfTarget(message, table), { cause: error });
 }

@@ -8,6 +8,8 @@ import { type Conversion, fitOf, isBuiltIn } from "./type-fit.ts";
 export interface ExistingColumn extends Column {
   /** A row without a value for it is refused. */
   readonly required: boolean;
+  /** A row without a value for it gets one. */
+  readonly filled: boolean;
   /** It computes itself, and takes no value. */
   readonly computed: boolean;
   /** The built-in type below a domain, or that it is another name for. */
@@ -20,6 +22,7 @@ export async function readColumns(client: Client, label: string): Promise<Existi
   const { rows } = await client.query(
     `SELECT a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type,
             a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AS required,
+            a.atthasdef OR a.attidentity <> '' AS filled,
             a.attgenerated <> '' OR a.attidentity = 'a' AS computed,
             CASE WHEN t.typtype = 'd' THEN base.type
                  WHEN EXISTS (SELECT FROM pg_cast c WHERE c.castsource = 'text'::regtype AND c.casttarget = t.oid
@@ -40,10 +43,11 @@ export async function readColumns(client: Client, label: string): Promise<Existi
       ORDER BY a.attnum`,
     [label],
   );
-  return rows.map(({ name, type, required, computed, base_type, labels }) => ({
+  return rows.map(({ name, type, required, filled, computed, base_type, labels }) => ({
     name,
     type,
     required: required === "t",
+    filled: filled === "t",
     computed: computed === "t",
     ...(base_type !== null && { baseType: base_type }),
     ...(labels !== null && { labels: JSON.parse(labels) as string[] }),
@@ -126,5 +130,17 @@ export function mappedTypeWarnings(label: string, added: readonly Column[]): Vit
     .map(({ name, type, plainType }) => {
       const place = `${label}.${quoteIdentifier(name)}`;
       return new VitrinaError("TARGET_TYPE_MAPPED", `${place} will be ${plainType}: ${type} belongs to the source.`);
+    });
+}
+
+/** A renamed column leaves the old one behind, with the values it had. Where others add columns, that is their business. */
+export function leftColumnWarnings(label: string, extra: readonly ExistingColumn[]): VitrinaError[] {
+  return extra
+    .filter(({ filled, required }) => !filled && !required)
+    .map(({ name }) => {
+      const column = quoteIdentifier(name);
+      const hint = `If it was renamed or is not needed any more, let the owner of the table run ALTER TABLE ${label} DROP COLUMN ${column}; it takes its values with it.`;
+      const message = `${label}.${column} is not in the query: it keeps its old values, and new rows have none.`;
+      return new VitrinaError("TARGET_COLUMN_LEFT", message, { hint });
     });
 }

@@ -9,6 +9,7 @@ import {
   type Conversions,
   conversionsInto,
   type ExistingColumn,
+  leftColumnWarnings,
   mappedTypeWarnings,
   newColumn,
   newColumnProblems,
@@ -32,6 +33,8 @@ export interface TargetTable {
   readonly key: readonly OrderColumn[];
   /** True when ranges of the key, compared by bytes, can use the key's index. */
   readonly rangesUseIndex: boolean;
+  /** For the log of a run. */
+  readonly warnings: readonly VitrinaError[];
 }
 
 /** What a load wants of its target. */
@@ -135,7 +138,11 @@ async function inspectExisting(client: Client, label: string, question: TargetQu
       ...typeProblems(label, existing, columns ?? []),
       ...(await newColumnProblems(client, label, added.map(newColumn))),
     ],
-    warnings: [...(isCertain ? [] : required), ...mappedTypeWarnings(label, added)],
+    warnings: [
+      ...(isCertain ? [] : required),
+      ...mappedTypeWarnings(label, added),
+      ...(question.createTarget || mayAdd ? leftColumnWarnings(label, extra) : []),
+    ],
   };
 }
 
@@ -144,7 +151,7 @@ export async function targetTableOf(
   client: Client,
   name: TableName,
   wanted: readonly Column[],
-  { exists, existing, key, rangesUseIndex }: TargetInspection,
+  { exists, existing, key, rangesUseIndex, warnings }: TargetInspection,
 ): Promise<TargetTable> {
   const typeOf = (column: Column): string =>
     existing.find((known) => known.name === column.name)?.type ?? newColumn(column).type;
@@ -158,6 +165,7 @@ export async function targetTableOf(
     conversions: conversionsInto(existing, wanted),
     key: await orderColumns(client, columns, key),
     rangesUseIndex: rangesUseIndex && sortsAlike,
+    warnings,
   };
 }
 

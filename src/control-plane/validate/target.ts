@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { InspectedTarget } from "../../connectors/inspector.ts";
+import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { PipelineConfig } from "../../domain/pipeline.ts";
 import type { Column } from "../../domain/row.ts";
-import { formatTarget } from "../../domain/target.ts";
+import { foldsTarget, formatTarget } from "../../domain/target.ts";
 import type { Validation } from "./operations.ts";
 import type { Validator } from "./validate.ts";
 
@@ -28,10 +30,20 @@ export async function checkTarget(
           : { kind: "upsert" },
     }),
   );
+  const written = targetTextOf(config, targetPointer);
+  if (foldsTarget(written)) {
+    const message = `${written} is read as ${formatTarget(target)}, as PostgreSQL does with names without quotes.`;
+    findings.add(new VitrinaError("TARGET_NAME_FOLDED", message), targetPointer, "warning");
+  }
   const pointerOf = (code: string): string => (code.startsWith("KEY_") ? "/target_key" : targetPointer);
   for (const problem of inspected?.problems ?? []) findings.add(problem, pointerOf(problem.code));
   for (const problem of inspected?.warnings ?? []) findings.add(problem, pointerOf(problem.code), "warning");
   return inspected;
+}
+
+function targetTextOf({ target_table, tasks }: PipelineConfig, pointer: string): string {
+  const [, index] = /^\/tasks\/(\d+)\//.exec(pointer) ?? [];
+  return (index === undefined ? undefined : tasks[Number(index)]?.target_table) ?? target_table;
 }
 
 export function describeTarget(

@@ -18,6 +18,13 @@ export function loadTables(target: TableName, loadId: string): TableName[] {
   return SUFFIXES.map((suffix) => loadTable(target, loadId, suffix));
 }
 
+const LOAD_TABLE = new RegExp(`_vitrina_(?:${SUFFIXES.join("|")})_[0-9a-f]{32}_[0-9a-f]{8}`, "g");
+
+/** The server names the table that it was given; people know the target. */
+export function inWordsOfTarget(message: string, target: TableName): string {
+  return message.replace(LOAD_TABLE, () => target.table);
+}
+
 const mark = (name: string): string => `vitrina load: ${name}`;
 
 /** Marks a table with the kind of load it belongs to. */
