@@ -244,12 +244,6 @@ export const ERROR_CATALOGUE = {
     "A column of the target is no longer filled",
     "If it was renamed or is not needed any more, let the owner of the table drop it.",
   ),
-  TARGET_CHANGED: entry(
-    409,
-    "retry",
-    "The target was changed while it was loaded",
-    "The next attempt looks at the target anew, and says what is missing if something is.",
-  ),
   TARGET_NAME_FOLDED: entry(
     422,
     "never",
@@ -455,8 +449,8 @@ export const ERROR_CATALOGUE = {
   TARGET_CHANGED: entry(
     409,
     "retry",
-    "The target was replaced or emptied during the run",
-    "The next attempt looks at it anew. See who drops, truncates or swaps it if it recurs.",
+    "The target was replaced, emptied or altered during the run",
+    "The next attempt looks at it anew. See who drops, truncates, alters or swaps it if it recurs.",
   ),
   NO_PREVIOUS_INDEX: entry(
     409,
