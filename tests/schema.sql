@@ -97,6 +97,13 @@ table etl.etl_pipelines
   changed_xid xid8 not null default pg_current_xact_id()
   target_options jsonb not null default '{}'::jsonb
   restore_id uuid
+  retry_for_seconds integer not null default 3600
+  not_before timestamp with time zone
+  troubled_since timestamp with time zone
+  failed_attempts integer not null default 0
+  trouble_code text
+  trouble text
+  failure_may_pass boolean not null default false
 table etl.etl_reconciles
   id uuid not null default gen_random_uuid()
   pipeline_id uuid not null
@@ -221,6 +228,7 @@ constraint etl.etl_pipeline_versions etl_pipeline_versions_pkey: PRIMARY KEY (pi
 constraint etl.etl_pipeline_versions etl_pipeline_versions_version_check: CHECK ((version > 0))
 constraint etl.etl_pipelines etl_pipelines_batch_size_check: CHECK (((batch_size >= 1) AND (batch_size <= 100000)))
 constraint etl.etl_pipelines etl_pipelines_config_version_check: CHECK ((config_version > 0))
+constraint etl.etl_pipelines etl_pipelines_failed_attempts_check: CHECK ((failed_attempts >= 0))
 constraint etl.etl_pipelines etl_pipelines_lease_epoch_check: CHECK ((lease_epoch >= 0))
 constraint etl.etl_pipelines etl_pipelines_lookback_seconds_check: CHECK ((lookback_seconds >= 0))
 constraint etl.etl_pipelines etl_pipelines_max_delete_percent_check: CHECK (((max_delete_percent >= 0) AND (max_delete_percent <= 100)))
@@ -230,6 +238,7 @@ constraint etl.etl_pipelines etl_pipelines_name_check: CHECK ((name ~ '^[A-Za-z]
 constraint etl.etl_pipelines etl_pipelines_name_key: UNIQUE (name)
 constraint etl.etl_pipelines etl_pipelines_null_cursor_check: CHECK ((null_cursor = ANY (ARRAY['reject'::text, 'exclude'::text, 'each_run'::text])))
 constraint etl.etl_pipelines etl_pipelines_pkey: PRIMARY KEY (id)
+constraint etl.etl_pipelines etl_pipelines_retry_for_seconds_check: CHECK (((retry_for_seconds >= 0) AND (retry_for_seconds <= 604800)))
 constraint etl.etl_pipelines etl_pipelines_run_request_check: CHECK ((run_request >= 0))
 constraint etl.etl_pipelines etl_pipelines_run_trigger_check: CHECK ((run_trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text])))
 constraint etl.etl_pipelines etl_pipelines_source_type_check: CHECK ((source_type = 'postgres'::text))
@@ -240,8 +249,11 @@ constraint etl.etl_pipelines etl_pipelines_type_check: CHECK ((type = ANY (ARRAY
 constraint etl.etl_pipelines held_means_leased: CHECK ((((status = ANY (ARRAY['RUNNING'::text, 'PAUSE_REQUESTED'::text])) = (lease_owner IS NOT NULL)) AND ((lease_owner IS NULL) = (lease_expires_at IS NULL))))
 constraint etl.etl_pipelines id_key_needs_a_key: CHECK (((incremental_id_key IS NULL) OR (incremental_key IS NOT NULL)))
 constraint etl.etl_pipelines incremental_has_a_key: CHECK (((mode <> 'incremental'::text) OR (incremental_key IS NOT NULL)))
+constraint etl.etl_pipelines only_failed_ones_may_pass: CHECK (((NOT failure_may_pass) OR (status = 'FAILED'::text)))
+constraint etl.etl_pipelines only_requested_ones_wait: CHECK (((not_before IS NULL) OR (status = 'RUN_REQUESTED'::text)))
 constraint etl.etl_pipelines planned_means_scheduled: CHECK (((next_run_at IS NULL) OR (enabled AND (schedule_interval IS NOT NULL))))
 constraint etl.etl_pipelines planned_or_refused: CHECK (((next_run_at IS NULL) OR (schedule_error IS NULL)))
+constraint etl.etl_pipelines waiting_has_a_reason: CHECK (((not_before IS NULL) OR ((troubled_since IS NOT NULL) AND (trouble_code IS NOT NULL) AND (trouble IS NOT NULL))))
 constraint etl.etl_pipelines waiting_has_a_trigger: CHECK (((status <> 'RUN_REQUESTED'::text) OR ((run_requested_at IS NOT NULL) AND (run_trigger IS NOT NULL))))
 constraint etl.etl_reconciles etl_reconciles_error_check: CHECK ((length(error) <= 4000))
 constraint etl.etl_reconciles etl_reconciles_lease_epoch_check: CHECK ((lease_epoch >= 0))
@@ -331,6 +343,7 @@ CREATE UNIQUE INDEX schema_migrations_pkey ON etl.schema_migrations USING btree 
 
 CREATE TRIGGER complete_run_request BEFORE INSERT OR UPDATE OF status ON etl.etl_pipelines FOR EACH ROW WHEN ((new.status = 'RUN_REQUESTED'::text)) EXECUTE FUNCTION etl.complete_run_request()
 CREATE TRIGGER forget_plan BEFORE UPDATE OF schedule_interval, enabled ON etl.etl_pipelines FOR EACH ROW WHEN (((old.schedule_interval IS DISTINCT FROM new.schedule_interval) OR (old.enabled IS DISTINCT FROM new.enabled))) EXECUTE FUNCTION etl.forget_plan()
+CREATE TRIGGER forget_trouble BEFORE UPDATE OF status ON etl.etl_pipelines FOR EACH ROW EXECUTE FUNCTION etl.forget_trouble()
 CREATE TRIGGER note_abandoned_target AFTER UPDATE OF target_table ON etl.etl_pipelines FOR EACH ROW WHEN ((old.target_table IS DISTINCT FROM new.target_table)) EXECUTE FUNCTION etl.note_abandoned_target()
 CREATE TRIGGER note_abandoned_target_of_deleted AFTER DELETE ON etl.etl_pipelines FOR EACH ROW EXECUTE FUNCTION etl.note_abandoned_target()
 CREATE TRIGGER notify_runners AFTER INSERT OR UPDATE OF status ON etl.etl_reconciles FOR EACH ROW WHEN ((new.status = 'WAITING'::text)) EXECUTE FUNCTION etl.notify_runners()
@@ -366,6 +379,28 @@ AS $function$
 BEGIN
   NEW.next_run_at := NULL;
   NEW.schedule_error := NULL;
+  RETURN NEW;
+END
+$function$
+
+CREATE OR REPLACE FUNCTION etl.forget_trouble()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+BEGIN
+  IF NEW.status <> 'RUN_REQUESTED' THEN
+    NEW.not_before := NULL;
+  END IF;
+  IF NEW.status <> 'FAILED' THEN
+    NEW.failure_may_pass := false;
+  END IF;
+  IF NEW.status IN ('IDLE', 'PAUSED', 'FAILED') THEN
+    NEW.troubled_since := NULL;
+    NEW.failed_attempts := 0;
+    NEW.trouble_code := NULL;
+    NEW.trouble := NULL;
+  END IF;
   RETURN NEW;
 END
 $function$

@@ -46,6 +46,8 @@ export type Pipeline = {
   readonly lookback_seconds: number;
   /** Rows per batch. */
   readonly batch_size: number;
+  /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+  readonly retry_for_seconds: number;
   readonly enabled: boolean;
   /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
   readonly schedule_interval: string | null;
@@ -65,6 +67,16 @@ export type Pipeline = {
   readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
   /** Counts the requests to run; the runs of a request carry its number. */
   readonly run_request: number;
+  /** Set while it waits until trouble passes. */
+  readonly waiting: {
+    /** Of the error that the last attempt met. */
+    readonly code: string;
+    readonly reason: string;
+    /** When the trouble began; a committed batch ends it. */
+    readonly since: string;
+    /** The next attempt comes then; requesting a run makes it at once. */
+    readonly until: string;
+  } | null;
   /** When the schedule fires next; null without one, or while it is planned. */
   readonly next_run_at: string | null;
   readonly config_version: number;
@@ -313,6 +325,8 @@ export interface Operations {
       readonly lookback_seconds?: number;
       /** Rows per batch. */
       readonly batch_size?: number;
+      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      readonly retry_for_seconds?: number;
       readonly enabled?: boolean;
       /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
       readonly schedule_interval?: string | null;
@@ -446,6 +460,16 @@ export interface Operations {
       readonly enabled: boolean;
       /** The number of the request that is told of: the last one, or the one asked for. */
       readonly run_request: number;
+      /** Set while it waits until trouble passes. */
+      readonly waiting: {
+        /** Of the error that the last attempt met. */
+        readonly code: string;
+        readonly reason: string;
+        /** When the trouble began; a committed batch ends it. */
+        readonly since: string;
+        /** The next attempt comes then; requesting a run makes it at once. */
+        readonly until: string;
+      } | null;
       /** True when nothing of that request is waiting or under way any more. */
       readonly over: boolean;
       /** The last run, or the last attempt of the request; null before it. */
@@ -886,6 +910,8 @@ export interface Operations {
       readonly lookback_seconds?: number;
       /** Rows per batch. */
       readonly batch_size?: number;
+      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      readonly retry_for_seconds?: number;
       readonly enabled?: boolean;
       /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
       readonly schedule_interval?: string | null;
@@ -1140,6 +1166,8 @@ export interface Operations {
       readonly lookback_seconds?: number;
       /** Rows per batch. */
       readonly batch_size?: number;
+      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      readonly retry_for_seconds?: number;
       readonly enabled?: boolean;
       /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
       readonly schedule_interval?: string | null;
@@ -1209,6 +1237,8 @@ export interface Operations {
       readonly lookback_seconds?: number;
       /** Rows per batch. */
       readonly batch_size?: number;
+      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      readonly retry_for_seconds?: number;
       readonly enabled?: boolean;
       /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
       readonly schedule_interval?: string | null;
@@ -1274,6 +1304,8 @@ export interface Operations {
       readonly lookback_seconds?: number;
       /** Rows per batch. */
       readonly batch_size?: number;
+      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      readonly retry_for_seconds?: number;
       readonly enabled?: boolean;
       /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
       readonly schedule_interval?: string | null;
@@ -1401,6 +1433,8 @@ export interface Operations {
       readonly lookback_seconds?: number;
       /** Rows per batch. */
       readonly batch_size?: number;
+      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      readonly retry_for_seconds?: number;
       readonly enabled?: boolean;
       /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
       readonly schedule_interval?: string | null;

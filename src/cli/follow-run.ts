@@ -2,6 +2,7 @@ import type { Answer } from "./api-client.ts";
 import type { Cli } from "./cli.ts";
 import { poll } from "./poll.ts";
 import type { Progress } from "./progress.ts";
+import { localTime } from "./words.ts";
 
 export type RunStatus = Answer<"getPipelineStatus">;
 
@@ -10,6 +11,10 @@ export interface RunRequest {
   readonly id: string;
   readonly name: string;
   readonly number: number;
+}
+
+export function waitingSentence({ reason, since, until }: NonNullable<RunStatus["waiting"]>): string {
+  return `waits since ${localTime(since)}, and tries again at ${localTime(until)}: ${reason}`;
 }
 
 const SAY_UNCLAIMED_AFTER_MS = 10_000;
@@ -23,13 +28,18 @@ export function followRun(
 ): Promise<RunStatus> {
   const startedAt = performance.now();
   let isHintDue = true;
+  let toldWaiting: string | undefined;
   return poll(say, {
     look: () => api.request("getPipelineStatus", { params: { id }, query: { run_request: number } }),
     isOver: ({ over }) => over,
     onSeen(seen) {
       onSeen(seen);
+      if (seen.waiting !== null && seen.waiting.until !== toldWaiting) {
+        toldWaiting = seen.waiting.until;
+        say(`${name} ${waitingSentence(seen.waiting)}`);
+      }
       const isLate = performance.now() - startedAt > SAY_UNCLAIMED_AFTER_MS;
-      if (!isHintDue || !isLate || seen.status !== "RUN_REQUESTED") return;
+      if (!isHintDue || !isLate || seen.status !== "RUN_REQUESTED" || seen.waiting !== null) return;
       isHintDue = false;
       say(`No runner has taken ${name} yet. vitrina runners shows who is there.`);
     },

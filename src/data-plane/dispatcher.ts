@@ -52,19 +52,26 @@ async function runAttempts(
 ): Promise<void> {
   const { store, retry, stopSignal } = parts;
   const control = controlOf(first, heartbeat, stopSignal);
-  for (let claim = first; ; ) {
+  const claimedAt = performance.now();
+  for (let claim = first, tries = 1; ; tries += 1) {
     const result = await attempt(parts, claim, control, report);
     const finish = async (outcome: RunOutcome): Promise<void> => {
       report.ended(outcome, await store.finishRun(claim, outcome));
     };
     if (!(result instanceof VitrinaError)) return finish(result);
 
-    const decision = decideRetry(await retryClassOf(result, parts, claim), claim.attempt, retry);
+    // A batch that was committed ended whatever trouble there was before it.
+    const isNew = report.batches > 0;
+    const troubledMs = first.troubledMs === null || isNew ? 0 : first.troubledMs + performance.now() - claimedAt;
+    const failed = { attempt: tries, troubledMs, retryForMs: claim.pipeline.retry_for_seconds * 1000 };
+    const decision = decideRetry(await retryClassOf(result, parts, claim), failed, retry, Math.random());
     const failure = { code: result.code, error: redact(`${result.message} ${result.hint}`) };
     switch (decision.action) {
       case "fail":
         report.log.error({ ...failure, ...(result.code === "INTERNAL" && { err: result }) }, "run failed");
         return finish({ kind: "failed", ...failure });
+      case "wait":
+        return finish({ kind: "waiting", ...failure, waitMs: decision.delayMs, isNew });
       case "leave":
         throw result;
       case "drop":
@@ -117,7 +124,7 @@ async function retryClassOf(failure: VitrinaError, parts: DispatcherParts, claim
   if (failure.retry !== "reconnect") return failure.retry;
   try {
     const status = await parts.store.extendLease(claim, parts.timing.durationMs);
-    return status === undefined ? "fenced" : "retry";
+    return status === undefined ? "fenced" : "wait";
   } catch {
     return "reconnect";
   }

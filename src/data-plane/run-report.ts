@@ -61,10 +61,20 @@ export class RunReport {
   }
 
   ended(outcome: RunOutcome, status: PipelineStatus): void {
+    const code = "code" in outcome ? outcome.code : undefined;
+    if (outcome.kind === "waiting" && status === "RUN_REQUESTED") {
+      const { error, waitMs: wait_ms } = outcome;
+      this.log.warn({ code, error, wait_ms }, "attempt failed; waiting until the trouble passes");
+    }
     this.log.info({ outcome: outcome.kind, status, ...this.#totalsNow() }, "run ended");
-    const code = outcome.kind === "failed" ? outcome.code : undefined;
     this.#endTrace(outcome.kind, code);
-    this.observer.runEnded(resultOf(status), performance.now() - this.#startedAt, code);
+    const result = code === undefined ? resultOf(status) : "failed";
+    this.observer.runEnded(result, performance.now() - this.#startedAt, code);
+  }
+
+  /** How many this attempt has committed. */
+  get batches(): number {
+    return this.#totals.batches;
   }
 
   /** The lease is lost: another runner goes on, and nothing of this run counts any more. */

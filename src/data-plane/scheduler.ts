@@ -13,12 +13,14 @@ type ScheduleStore = Pick<MetaStore, "upcomingSchedules" | "advanceSchedule">;
 
 /**
  * Requests the run of each pipeline that is due, and plans those that have no due time yet. Any number of runners may
- * do so at once. Returns in how many milliseconds the next one is due; `Infinity` when nothing is planned.
+ * do so at once. Returns in how many milliseconds the next one is due, or one that waits may be tried again; `Infinity`
+ * when nothing is planned.
  */
 export async function runSchedules(store: ScheduleStore, log: Log): Promise<number> {
-  const { now, schedules } = await store.upcomingSchedules(SCHEDULES_PER_LOOK);
+  const { now, nextAttemptAt, schedules } = await store.upcomingSchedules(SCHEDULES_PER_LOOK);
   const due = schedules.filter(({ nextRunAt: at }) => at === null || at <= now);
   const waits = schedules.slice(due.length).map(({ nextRunAt: at }) => msUntil(at, now));
+  if (nextAttemptAt !== null) waits.push(msUntil(nextAttemptAt, now));
   for (const pipeline of due) waits.push(await advance(store, pipeline, now, log));
   return due.length === SCHEDULES_PER_LOOK ? 0 : Math.min(...waits);
 }

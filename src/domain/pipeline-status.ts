@@ -9,6 +9,7 @@ export type PipelineStatus = (typeof PIPELINE_STATUSES)[number];
 /**
  * What can happen to a pipeline.
  * - `request_run`, `request_pause`: somebody asks, through the API, the CLI or the schedule.
+ * - `pause_waiting`: the same request while the pipeline waits until trouble passes: no batch is under way.
  * - `claim`: a runner takes the pipeline.
  * - `succeed`, `pause`, `fail`: the runner that holds it ends its run.
  * - `hand_back`: the runner stops in an orderly way, or recovery takes the pipeline from a runner that is lost;
@@ -17,6 +18,7 @@ export type PipelineStatus = (typeof PIPELINE_STATUSES)[number];
 export const PIPELINE_EVENTS = [
   "request_run",
   "request_pause",
+  "pause_waiting",
   "claim",
   "succeed",
   "pause",
@@ -37,6 +39,7 @@ const TRANSITIONS: Record<PipelineEvent, Transitions> = {
     RUNNING: "RUNNING",
   },
   request_pause: { RUNNING: "PAUSE_REQUESTED", PAUSE_REQUESTED: "PAUSE_REQUESTED", PAUSED: "PAUSED" },
+  pause_waiting: { RUN_REQUESTED: "PAUSED" },
   claim: { RUN_REQUESTED: "RUNNING" },
   succeed: { RUNNING: "IDLE" },
   pause: { PAUSE_REQUESTED: "PAUSED" },

@@ -111,6 +111,13 @@ const fields = {
     .max(31 * 24 * 3600)
     .describe("Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere."),
   batch_size: z.int().min(1).max(100_000).describe("Rows per batch."),
+  retry_for_seconds: z
+    .int()
+    .min(0)
+    .max(7 * 24 * 3600)
+    .describe(
+      "How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts.",
+    ),
   enabled: z.boolean(),
   schedule_interval: z
     .string()
@@ -141,6 +148,7 @@ export const pipelineConfigSchema = z.strictObject({
   null_cursor: fields.null_cursor.default("reject"),
   lookback_seconds: fields.lookback_seconds.default(0),
   batch_size: fields.batch_size.default(1000),
+  retry_for_seconds: fields.retry_for_seconds.default(3600),
   enabled: fields.enabled.default(true),
   schedule_interval: fields.schedule_interval.default(null),
   tasks: fields.tasks.default([]),
@@ -161,11 +169,20 @@ export const pipelinePatchSchema = z
   .refine((patch) => Object.keys(patch).length > 0, "Name at least one field to change.");
 export type PipelinePatch = z.infer<typeof pipelinePatchSchema>;
 
+/** Why and how long a requested pipeline waits. */
+export const waitingSchema = z.object({
+  code: z.string().describe("Of the error that the last attempt met."),
+  reason: z.string(),
+  since: z.date().describe("When the trouble began; a committed batch ends it."),
+  until: z.date().describe("The next attempt comes then; requesting a run makes it at once."),
+});
+
 /** A pipeline as it stands in the meta-store. */
 export const pipelineSchema = pipelineConfigSchema.extend({
   id: z.guid(),
   status: z.enum(PIPELINE_STATUSES),
   run_request: z.int().describe("Counts the requests to run; the runs of a request carry its number."),
+  waiting: waitingSchema.nullable().describe("Set while it waits until trouble passes."),
   next_run_at: z.date().nullable().describe("When the schedule fires next; null without one, or while it is planned."),
   config_version: z.int(),
   created_at: z.date(),
@@ -179,6 +196,7 @@ export function isPipelineName(text: string): boolean {
 
 const CHANGEABLE_WHILE_HELD: ReadonlySet<string> = new Set<keyof PipelineConfig>([
   "batch_size",
+  "retry_for_seconds",
   "description",
   "schedule_interval",
   "enabled",

@@ -6,30 +6,51 @@ export interface RetryPolicy {
   readonly maxAttempts: number;
   /** The wait after the first, second, … failed attempt; the last one repeats. */
   readonly backoffMs: readonly number[];
+  /** Pauses grow up to this while trouble that passes is waited for. */
+  readonly longestPauseMs: number;
 }
 
 /** SPEC R4.6. The third wait comes into play when an operator allows more attempts. */
-export const DEFAULT_RETRY_POLICY: RetryPolicy = { maxAttempts: 3, backoffMs: [1000, 2000, 4000] };
+export const DEFAULT_RETRY_POLICY: RetryPolicy = {
+  maxAttempts: 3,
+  backoffMs: [1000, 2000, 4000],
+  longestPauseMs: 60_000,
+};
+
+export interface FailedAttempt {
+  /** Which one failed, counted from 1 since the pipeline was claimed. */
+  readonly attempt: number;
+  /** How long attempts have been failing without a batch in between; 0 for the first. */
+  readonly troubledMs: number;
+  /** How long the pipeline may wait for trouble to pass; 0: it is tried a few times only. */
+  readonly retryForMs: number;
+}
 
 /**
+ * - `retry`: the next attempt follows in the hands of the same runner.
+ * - `wait`: the pipeline is given back, and claimed again after the pause.
  * - `fail`: the run is over and the pipeline is `FAILED`.
  * - `leave`: the database is away, so nothing can be recorded; the lease runs out and recovery takes over.
  * - `drop`: another runner holds the pipeline; stop without writing anything.
  */
 export type RetryDecision =
-  | { readonly action: "retry"; readonly delayMs: number }
+  | { readonly action: "retry" | "wait"; readonly delayMs: number }
   | { readonly action: "fail" }
   | { readonly action: "leave" }
   | { readonly action: "drop" };
 
-/** `attempt` is the number of the attempt that just failed, counted from 1. */
-export function decideRetry(retryClass: RetryClass, attempt: number, policy: RetryPolicy): RetryDecision {
+/** `random`, from 0 to 1, keeps pipelines that met the same trouble from coming back all at once. */
+export function decideRetry(
+  retryClass: RetryClass,
+  failed: FailedAttempt,
+  policy: RetryPolicy,
+  random: number,
+): RetryDecision {
   switch (retryClass) {
     case "retry":
+      return tryAgain(failed, policy);
     case "wait":
-      return attempt < policy.maxAttempts
-        ? { action: "retry", delayMs: backoffAfter(attempt, policy) }
-        : { action: "fail" };
+      return failed.retryForMs === 0 ? tryAgain(failed, policy) : waitLonger(failed, policy, random);
     case "never":
     case "row":
       return { action: "fail" };
@@ -48,6 +69,18 @@ export function mayPass(retryClass: RetryClass): boolean {
   return retryClass === "wait" || retryClass === "reconnect";
 }
 
-function backoffAfter(attempt: number, { backoffMs }: RetryPolicy): number {
-  return backoffMs[attempt - 1] ?? backoffMs.at(-1) ?? 0;
+function tryAgain({ attempt }: FailedAttempt, { maxAttempts, backoffMs }: RetryPolicy): RetryDecision {
+  if (attempt >= maxAttempts) return { action: "fail" };
+  return { action: "retry", delayMs: backoffMs[attempt - 1] ?? backoffMs.at(-1) ?? 0 };
+}
+
+/** A pause as long as the trouble has lasted doubles the time with each attempt. The last one comes at the limit. */
+function waitLonger(
+  { troubledMs, retryForMs }: FailedAttempt,
+  { backoffMs, longestPauseMs }: RetryPolicy,
+  random: number,
+): RetryDecision {
+  if (troubledMs >= retryForMs) return { action: "fail" };
+  const pauseMs = Math.min(Math.max(troubledMs, backoffMs[0] ?? 0), longestPauseMs) * (0.5 + random / 2);
+  return { action: "wait", delayMs: Math.min(Math.ceil(pauseMs), retryForMs - troubledMs) };
 }

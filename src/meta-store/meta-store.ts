@@ -156,7 +156,7 @@ export interface MetaStore {
 
   /** The schedules that come first: those without a plan, then by due time; and the time by the server's clock. */
   upcomingSchedules(limit: number): Promise<UpcomingSchedules>;
-  /** Moves the schedule on from where it was read. When it was due and the pipeline is idle, its run is requested. */
+  /** Moves the schedule on from where it was read. When it was due and the pipeline is idle, or failed by trouble that may pass, its run is requested. */
   advanceSchedule(pipeline: ScheduledPipeline, plan: SchedulePlan): Promise<ScheduleOutcome>;
 
   /** Calls back when a pipeline asks for attention. Survives lost connections; may miss calls meanwhile. */
@@ -213,6 +213,8 @@ export interface Survey {
   readonly byStatus: ReadonlyMap<PipelineStatus, number>;
   /** Enabled pipelines that a runner could claim now. */
   readonly waiting: number;
+  /** Enabled pipelines that wait until trouble passes. */
+  readonly heldUp: number;
   /** 0 when none waits. */
   readonly oldestWaitingSeconds: number;
   readonly runnersAlive: number;
@@ -339,6 +341,8 @@ export interface Claim {
   readonly checkpoint: Checkpoint;
   /** Set when the run is to bring back the previous target instead of loading. */
   readonly restoreId: string | null;
+  /** How long, when it was claimed, attempts had been failing without a batch in between; null: they had not. */
+  readonly troubledMs: number | null;
 }
 
 /** Plain data, because threads share no objects. */
@@ -450,7 +454,14 @@ export type RunOutcome =
   | { readonly kind: "paused" }
   /** The runner stops; another one continues. */
   | { readonly kind: "handed_back" }
-  | ({ readonly kind: "failed" } & RunFailure);
+  | ({ readonly kind: "failed" } & RunFailure)
+  /** It failed by trouble that passes: nobody claims the pipeline before the wait is over. */
+  | ({
+      readonly kind: "waiting";
+      readonly waitMs: number;
+      /** The trouble began with this attempt, which had committed batches before. */
+      readonly isNew: boolean;
+    } & RunFailure);
 
 export interface RunFailure {
   readonly code: ErrorCode;
@@ -492,6 +503,8 @@ export interface AbandonedTarget {
 
 export interface UpcomingSchedules {
   readonly now: Date;
+  /** When the next pipeline that waits until trouble passes may be claimed. */
+  readonly nextAttemptAt: Date | null;
   readonly schedules: readonly ScheduledPipeline[];
 }
 

@@ -68,6 +68,7 @@ const schema = z.object({
     .regex(/^\d+(,\d+)*$/, "is not a list of whole seconds, such as 1,2,4")
     .transform((text) => text.split(",").map((seconds) => Number(seconds) * 1000))
     .default([1000, 2000, 4000]),
+  RETRY_LONGEST_PAUSE_SECONDS: wholeNumber(0, 3600).default(60),
   STOP_TIMEOUT_SECONDS: wholeNumber(1, 3600).default(20),
   RUN_HISTORY_DAYS: wholeNumber(0, 36_500).default(90),
   TASKS_DIR: z.string().optional(),
@@ -125,7 +126,11 @@ export interface Settings {
     readonly stopTimeoutMs: number;
     /** 0: for ever. */
     readonly runHistoryDays: number;
-    readonly retry: { readonly maxAttempts: number; readonly backoffMs: readonly number[] };
+    readonly retry: {
+      readonly maxAttempts: number;
+      readonly backoffMs: readonly number[];
+      readonly longestPauseMs: number;
+    };
   };
   readonly tasks: {
     readonly folder: string | undefined;
@@ -188,7 +193,11 @@ export function parseSettings(environment: Environment, folder: string): Setting
       readTimeoutMs: env.READ_TIMEOUT_SECONDS * 1000,
       stopTimeoutMs: env.STOP_TIMEOUT_SECONDS * 1000,
       runHistoryDays: env.RUN_HISTORY_DAYS,
-      retry: { maxAttempts: env.RETRY_ATTEMPTS, backoffMs: env.RETRY_BACKOFF_SECONDS },
+      retry: {
+        maxAttempts: env.RETRY_ATTEMPTS,
+        backoffMs: env.RETRY_BACKOFF_SECONDS,
+        longestPauseMs: env.RETRY_LONGEST_PAUSE_SECONDS * 1000,
+      },
     },
     tasks: {
       folder: env.TASKS_DIR === undefined ? undefined : resolve(folder, env.TASKS_DIR),

@@ -481,7 +481,7 @@ describe("schedules", () => {
   });
 
   it("say what time it is even when there are none", async () => {
-    expect(await store.upcomingSchedules(10)).toEqual({ now: expect.any(Date), schedules: [] });
+    expect(await store.upcomingSchedules(10)).toEqual({ now: expect.any(Date), nextAttemptAt: null, schedules: [] });
   });
 
   it("R4.8 a due one requests its run and moves on", async () => {

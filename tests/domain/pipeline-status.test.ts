@@ -22,6 +22,7 @@ const EDGES: readonly [PipelineStatus, PipelineEvent, PipelineStatus][] = [
   ["FAILED", "request_run", "RUN_REQUESTED"],
   ["RUNNING", "hand_back", "RUN_REQUESTED"],
   ["PAUSE_REQUESTED", "hand_back", "PAUSED"],
+  ["RUN_REQUESTED", "pause_waiting", "PAUSED"],
 ];
 
 /** SPEC R3.3: a request that is already fulfilled, or on its way, changes nothing and is no conflict. */

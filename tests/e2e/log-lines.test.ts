@@ -166,7 +166,7 @@ describe("R9 the log", () => {
   });
 
   it("R9 tells of errors of connections, with each attempt", async () => {
-    const pipeline = await bench.create({ ...FILMS, source_connection: "dead" });
+    const pipeline = await bench.create({ ...FILMS, source_connection: "dead", retry_for_seconds: 0 });
     await ask(pipeline, "run");
     const last = await bench.ended(pipeline);
     const first = await find(runner, pipeline, "attempt failed; trying again");

@@ -43,6 +43,7 @@ async function create(more: object = {}): Promise<Pipeline> {
       target_key: ["id"],
       create_target: true,
       batch_size: 100,
+      retry_for_seconds: 0,
       ...more,
     }),
     "test",

@@ -95,7 +95,7 @@ describe("R9 the log of a run", () => {
     expect(reason?.fields["error"]).toContain("nowhere");
     expect(failed.at(-1)).toMatchObject({ message: "run ended", fields: { outcome: "failed", status: "FAILED" } });
 
-    await api.create("stuck", ITEMS);
+    await api.create("stuck", { ...ITEMS, retry_for_seconds: 0 });
     await run("stuck");
     const lock = await holdLock(api.database.url, "LOCK TABLE analytics.stuck IN ACCESS EXCLUSIVE MODE");
     await api.database.query("UPDATE content.item SET title = title || '!'");

@@ -92,7 +92,7 @@ describe("tracing", () => {
     );
     const refused = await bench.create({ ...FILMS, name: "short", target_table: "analytics.short", max_rejects: 0 });
     expect(await bench.run(refused)).toMatchObject({ status: "FAILED", error_code: "TOO_MANY_REJECTS" });
-    const away = await bench.create({ ...FILMS, source_connection: "dead" });
+    const away = await bench.create({ ...FILMS, source_connection: "dead", retry_for_seconds: 0 });
     expect(await bench.run(away)).toMatchObject({ status: "FAILED", attempt: 2 });
     await stop();
 

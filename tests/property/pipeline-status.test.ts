@@ -12,7 +12,7 @@ import {
 /** The arrows of SPEC R4.9 and R4.7, without the events that cause them. */
 const ARROWS: Record<PipelineStatus, readonly PipelineStatus[]> = {
   IDLE: ["RUN_REQUESTED"],
-  RUN_REQUESTED: ["RUNNING"],
+  RUN_REQUESTED: ["RUNNING", "PAUSED"],
   RUNNING: ["IDLE", "FAILED", "PAUSE_REQUESTED", "RUN_REQUESTED"],
   PAUSE_REQUESTED: ["PAUSED", "FAILED"],
   PAUSED: ["RUN_REQUESTED"],

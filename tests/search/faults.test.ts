@@ -77,7 +77,7 @@ it("fails with a sentence when the trouble does not end, and the checkpoint stay
     RETRY_ATTEMPTS: "1",
   });
   await bench.startRunner();
-  const pipeline = await films("full");
+  const pipeline = await films("full", { retry_for_seconds: 0 });
   proxy.next(...Array.from({ length: 100 }, (): BulkFault => "block"));
   expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "SEARCH_BUSY", rows_read: 0 });
   expect(await bench.search.indexOf(pipeline.index)).toBeUndefined();

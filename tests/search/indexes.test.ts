@@ -296,7 +296,7 @@ it("R4.6 a runner without a cluster keeps serving other pipelines, and the run s
     RETRY_BACKOFF_SECONDS: "0",
   });
   await bench.startRunner();
-  const away = await films(5);
+  const away = await films(5, { retry_for_seconds: 0 });
   const here = await bench.create({ source_query: "SELECT id, title FROM content.film", target_key: ["id"] });
   await bench.store.requestRun(away.id, "api");
   expect(await bench.run(here)).toMatchObject({ status: "SUCCESS", rows_written: 5 });

@@ -23,6 +23,9 @@ export interface TcpProxy {
   through(url: string): string;
   /** Acts once. The answer tells whether it did. */
   on(rule: Rule, action: Action): { readonly acted: boolean };
+  /** As when the server is down: what is open is reset, and nothing new is taken, until it is told to accept. */
+  refuse(): Promise<void>;
+  accept(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -43,6 +46,12 @@ export async function startTcpProxy(serverUrl: string): Promise<TcpProxy> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
+  const refuse = async (): Promise<void> => {
+    for (const link of links) link.cut();
+    if (!server.listening) return;
+    server.close();
+    await once(server, "close");
+  };
   return {
     through(url) {
       const changed = new URL(url);
@@ -54,11 +63,12 @@ export async function startTcpProxy(serverUrl: string): Promise<TcpProxy> {
       rules.push(active);
       return active;
     },
-    async close() {
-      for (const link of links) link.cut();
-      server.close();
-      await once(server, "close");
+    refuse,
+    async accept() {
+      server.listen(port, "127.0.0.1");
+      await once(server, "listening");
     },
+    close: refuse,
   };
 }
 

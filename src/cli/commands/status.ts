@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { Answer } from "../api-client.ts";
 import { type Cli, type Table, withCli } from "../cli.ts";
 import { allPages } from "../pages.ts";
+import { waitingSentence } from "../follow-run.ts";
 import { poll } from "../poll.ts";
 import { age, count } from "../words.ts";
 
@@ -53,9 +54,9 @@ export function statusTable(all: readonly Status[]): Table {
       { title: "WRITTEN", align: "right" },
       { title: "WHEN", align: "right" },
     ],
-    rows: all.map(({ name, status, enabled, last_run: run }) => [
+    rows: all.map(({ name, status, enabled, waiting, last_run: run }) => [
       name,
-      enabled ? status : `${status} (disabled)`,
+      `${status}${waiting === null ? "" : " (waiting)"}${enabled ? "" : " (disabled)"}`,
       ...(run === null
         ? ["never", "", "", ""]
         : [run.status, count(run.rows_read), count(run.rows_written), age(run.finished_at ?? run.started_at)]),
@@ -66,7 +67,8 @@ export function statusTable(all: readonly Status[]): Table {
 
 function sayErrors(cli: Cli, all: readonly Status[]): void {
   if (cli.isJson) return;
-  for (const { name, status, last_run: run } of all) {
+  for (const { name, status, waiting, last_run: run } of all) {
+    if (waiting !== null) cli.terminal.say(`${name} ${waitingSentence(waiting)}`);
     if (status === "FAILED" && run?.error) cli.terminal.say(`${name}: ${run.error}`);
   }
 }

@@ -43,6 +43,7 @@ function createGauges(registry: Registry) {
     metaStoreUp: gauge("meta_store_up", "1 when the meta-store answered for this scrape, 0 when not."),
     byStatus: gauge("pipelines", "Pipelines by status, disabled ones included.", "status"),
     waiting: gauge("pipelines_waiting", "Enabled pipelines that wait for a runner."),
+    heldUp: gauge("pipelines_held_up", "Enabled pipelines that wait until trouble passes, such as a database away."),
     oldestWaiting: gauge(
       "oldest_waiting_seconds",
       "How long the pipeline that waits longest has been waiting for a runner; 0 when none waits.",
@@ -80,6 +81,7 @@ function show(gauges: Gauges, survey: Survey, dueTimes: readonly (number | undef
   gauges.metaStoreUp.set(1);
   for (const [status, count] of survey.byStatus) gauges.byStatus.set({ status }, count);
   gauges.waiting.set(survey.waiting);
+  gauges.heldUp.set(survey.heldUp);
   gauges.oldestWaiting.set(survey.oldestWaitingSeconds);
   gauges.runners.set({ state: "alive" }, survey.runnersAlive);
   gauges.runners.set({ state: "lost" }, survey.runnersLost);

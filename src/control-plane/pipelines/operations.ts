@@ -1,5 +1,11 @@
 import { z } from "zod";
-import { newPipelineSchema, PIPELINE_MODES, pipelinePatchSchema, pipelineSchema } from "../../domain/pipeline.ts";
+import {
+  newPipelineSchema,
+  PIPELINE_MODES,
+  pipelinePatchSchema,
+  pipelineSchema,
+  waitingSchema,
+} from "../../domain/pipeline.ts";
 import { PIPELINE_STATUSES } from "../../domain/pipeline-status.ts";
 import { runSchema } from "../../domain/run.ts";
 import { waitSchema } from "../changes/wait.ts";
@@ -20,6 +26,7 @@ const statusSchema = z.object({
   status: z.enum(PIPELINE_STATUSES),
   enabled: z.boolean(),
   run_request: z.int().describe("The number of the request that is told of: the last one, or the one asked for."),
+  waiting: waitingSchema.nullable().describe("Set while it waits until trouble passes."),
   over: z.boolean().describe("True when nothing of that request is waiting or under way any more."),
   last_run: runSchema.nullable().describe("The last run, or the last attempt of the request; null before it."),
 });
@@ -65,7 +72,7 @@ export const operations = {
     operationId: "updatePipeline",
     summary: "Change a pipeline",
     description:
-      "While it runs, only batch_size, description, schedule_interval, enabled, max_rejects and max_delete_percent may change. With If-Match, only if nobody changed it since that ETag was answered.",
+      "While it runs, only batch_size, retry_for_seconds, description, schedule_interval, enabled, max_rejects and max_delete_percent may change. With If-Match, only if nobody changed it since that ETag was answered.",
     params,
     body: pipelinePatchSchema,
     response: { 200: thePipeline, ...problems(400, 404, 409, 412, 413, 415, 422) },
@@ -91,7 +98,7 @@ export const operations = {
     tags,
     operationId: "runPipeline",
     summary: "Request a run",
-    description: "Resumes a paused pipeline and retries a failed one. Asking twice is the same as asking once.",
+    description: "Resumes a paused pipeline and retries a failed one; one that waits until trouble passes is tried at once. Asking twice is the same as asking once.",
     params,
     response: { 200: thePipeline, ...problems(404, 409) },
   },
@@ -100,7 +107,7 @@ export const operations = {
     operationId: "pausePipeline",
     summary: "Request a pause",
     description:
-      "The run stops after its current batch; a later run continues there. Asking twice is the same as asking once.",
+      "The run stops after its current batch, or at once while it waits until trouble passes; a later run continues there. Asking twice is the same as asking once.",
     params,
     response: { 200: thePipeline, ...problems(404, 409) },
   },

@@ -102,9 +102,9 @@ function observationRoutes(api: Api, { store }: ApiParts, listener: ChangeListen
 }
 
 async function statusOf(store: MetaStore, id: PipelineId, asked: number | undefined) {
-  const { name, status, enabled, run_request } = await store.getPipeline(id);
+  const { name, status, enabled, run_request, waiting } = await store.getPipeline(id);
   const filter = asked === undefined ? {} : { run_request: asked };
   const { items } = await store.listRuns(id, { limit: 1 }, filter);
   const over = (asked !== undefined && asked < run_request) || isAtRest(status);
-  return { id, name, status, enabled, run_request: asked ?? run_request, over, last_run: items[0] ?? null };
+  return { id, name, status, enabled, run_request: asked ?? run_request, waiting, over, last_run: items[0] ?? null };
 }

@@ -1,8 +1,9 @@
 import type { ScanPosition } from "../../domain/checkpoint.ts";
-import { VitrinaError } from "../../domain/error-catalogue.ts";
+import { ERROR_CATALOGUE, VitrinaError } from "../../domain/error-catalogue.ts";
 import { MAX_LOSSES } from "../../domain/lease.ts";
 import type { RunId } from "../../domain/pipeline.ts";
 import { type PipelineEvent, type PipelineStatus, transitionsOf } from "../../domain/pipeline-status.ts";
+import { mayPass } from "../../domain/retry-policy.ts";
 import { type RunStatus, type RunTrigger, shortenError } from "../../domain/run.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
@@ -13,13 +14,14 @@ import { settleEarlierRejects } from "./rejects.ts";
 /** What a claim needs beside its pipeline `p`: its `run`, and the checkpoint in the state `s`. */
 const CLAIM_COLUMNS = `
   p.lease_owner, p.lease_epoch, p.restore_id, run.id AS run_id, run.trigger, run.attempt,
+  extract(epoch FROM clock_timestamp() - p.troubled_since)::float8 * 1000 AS troubled_ms,
   s.scan_position, coalesce(s.batch_no, 0) AS batch_no, s.fingerprint`;
 
 /** One statement: take the longest waiting pipeline, raise its epoch, open its run, and read its checkpoint. */
 const CLAIM = `
   WITH candidate AS (
     SELECT id FROM etl.etl_pipelines
-     WHERE enabled AND status = 'RUN_REQUESTED'
+     WHERE enabled AND status = 'RUN_REQUESTED' AND (not_before IS NULL OR not_before <= clock_timestamp())
      ORDER BY run_requested_at, id
      LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
   ), p AS (
@@ -31,7 +33,7 @@ const CLAIM = `
   ), run AS (
     INSERT INTO etl.etl_runs (pipeline_id, attempt, status, trigger, run_request, config_version, applied_version,
                               runner_id, lease_epoch)
-    SELECT id, 1, 'RUNNING', run_trigger, run_request, config_version, config_version, lease_owner, lease_epoch FROM p
+    SELECT id, failed_attempts + 1, 'RUNNING', run_trigger, run_request, config_version, config_version, lease_owner, lease_epoch FROM p
     RETURNING id, trigger, attempt
   ), state AS (
     INSERT INTO etl.etl_state (pipeline_id) SELECT id FROM p ON CONFLICT (pipeline_id) DO NOTHING
@@ -53,6 +55,7 @@ function claimFromRow(row: Record<string, unknown>): Claim {
     runnerId: row["lease_owner"] as string,
     epoch: row["lease_epoch"] as number,
     restoreId: row["restore_id"] as string | null,
+    troubledMs: row["troubled_ms"] as number | null,
     checkpoint: {
       scanPosition: row["scan_position"] as ScanPosition | null,
       batchNo: row["batch_no"] as number,
@@ -91,6 +94,7 @@ const EVENTS_OF_OUTCOME: Record<RunOutcome["kind"], readonly PipelineEvent[]> = 
   succeeded: ["succeed", "pause"],
   paused: ["pause"],
   handed_back: ["hand_back"],
+  waiting: ["hand_back"],
   failed: ["fail"],
 };
 
@@ -104,7 +108,8 @@ export async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): 
       `UPDATE etl.etl_pipelines p
           SET status = ${STATUS_AFTER}, lease_owner = NULL, lease_expires_at = NULL,
               run_requested_at = CASE WHEN ${STATUS_AFTER} = 'RUN_REQUESTED' THEN clock_timestamp() END,
-              run_trigger = CASE WHEN ${STATUS_AFTER} = 'RUN_REQUESTED' THEN 'recovery' END,
+              run_trigger = CASE WHEN ${STATUS_AFTER} = 'RUN_REQUESTED' THEN $6 END,
+              failure_may_pass = $7, ${outcome.kind === "waiting" ? BEGIN_WAITING : ""}
               restore_id = CASE WHEN ${STATUS_AFTER} = 'RUN_REQUESTED' THEN p.restore_id END
         WHERE p.id = $1 AND p.lease_owner = $2 AND p.lease_epoch = $3 AND p.status = ANY ($4)
         RETURNING p.status`,
@@ -114,11 +119,15 @@ export async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): 
         claim.epoch,
         transitions.flatMap(({ from }) => from),
         transitions.flatMap(({ to }) => to),
+        outcome.kind === "waiting" ? claim.trigger : "recovery",
+        outcome.kind === "failed" && mayPass(ERROR_CATALOGUE[outcome.code].retry),
+        ...(outcome.kind === "waiting" ? waitingValues(claim, outcome) : []),
       ],
     );
     const status = released.rows[0]?.status as PipelineStatus | undefined;
     if (status === undefined) throw leaseLost(claim);
-    await endRun(client, claim, runStatusAfter(status), outcome.kind === "failed" ? outcome : undefined);
+    if ("code" in outcome) await endRun(client, claim, "FAILED", outcome);
+    else await endRun(client, claim, runStatusAfter(status));
     if (status === "IDLE") {
       await client.query(
         `UPDATE etl.etl_state SET scan_position = NULL, fingerprint = NULL, updated_at = clock_timestamp()
@@ -129,6 +138,16 @@ export async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): 
     }
     return status;
   });
+}
+
+/** Taken back by a trigger where a pause was asked for meanwhile. */
+const BEGIN_WAITING = `
+              not_before = clock_timestamp() + make_interval(secs => $8::float8 / 1000),
+              troubled_since = CASE WHEN $9 THEN clock_timestamp() ELSE coalesce(p.troubled_since, clock_timestamp()) END,
+              failed_attempts = $10, trouble_code = $11, trouble = $12,`;
+
+function waitingValues({ attempt }: Claim, outcome: RunOutcome & { kind: "waiting" }): unknown[] {
+  return [outcome.waitMs, outcome.isNew, attempt, outcome.code, shortenError(outcome.error)];
 }
 
 function runStatusAfter(status: PipelineStatus): RunStatus {

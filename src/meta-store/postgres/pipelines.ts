@@ -137,7 +137,8 @@ export async function requestRun(session: SqlSession, id: PipelineId, trigger: R
     `UPDATE etl.etl_pipelines p
         SET status = ${NEXT_STATUS},
             run_requested_at = CASE WHEN p.status = ${NEXT_STATUS} THEN p.run_requested_at ELSE clock_timestamp() END,
-            run_trigger = CASE WHEN p.status = ${NEXT_STATUS} THEN p.run_trigger ELSE $4 END
+            run_trigger = CASE WHEN p.status = ${NEXT_STATUS} THEN p.run_trigger ELSE $4 END,
+            not_before = NULL
       WHERE p.id = $1 AND p.enabled AND p.status = ANY ($2)
       RETURNING ${PIPELINE_COLUMNS}`,
     [id, from, to, trigger],
@@ -147,11 +148,12 @@ export async function requestRun(session: SqlSession, id: PipelineId, trigger: R
 
 export async function requestPause(pool: Pool, id: PipelineId): Promise<Pipeline> {
   const { from, to } = transitionsOf("request_pause");
+  const waiting = transitionsOf("pause_waiting");
   const { rows } = await pool.query(
     `UPDATE etl.etl_pipelines p SET status = ${NEXT_STATUS}
-      WHERE p.id = $1 AND p.status = ANY ($2)
+      WHERE p.id = $1 AND p.status = ANY ($2) AND (p.status <> ALL ($4) OR p.not_before IS NOT NULL)
       RETURNING ${PIPELINE_COLUMNS}`,
-    [id, from, to],
+    [id, [...from, ...waiting.from], [...to, ...waiting.to], waiting.from],
   );
   return rows[0] === undefined ? explainRefusal(pool, id, "request_pause") : pipelineFromRow(rows[0]);
 }

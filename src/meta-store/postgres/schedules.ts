@@ -4,8 +4,11 @@ import type { ScheduledPipeline, ScheduleOutcome, SchedulePlan, UpcomingSchedule
 
 /** One look answers everything: what is due, what has no plan yet, how long to sleep, and what time it is. */
 const UPCOMING = `
-  SELECT clock.now, s.id, s.name, s.schedule_interval, s.next_run_at
+  SELECT clock.now, next_attempt.at AS next_attempt_at, s.id, s.name, s.schedule_interval, s.next_run_at
     FROM (SELECT clock_timestamp() AS now) AS clock
+   CROSS JOIN LATERAL (
+      SELECT min(not_before) AS at FROM etl.etl_pipelines
+       WHERE enabled AND status = 'RUN_REQUESTED' AND not_before > clock.now) AS next_attempt
     LEFT JOIN LATERAL (
       SELECT id, name, schedule_interval, next_run_at FROM etl.etl_pipelines
        WHERE enabled AND schedule_interval IS NOT NULL AND schedule_error IS NULL
@@ -16,6 +19,7 @@ export async function upcomingSchedules(pool: Pool, limit: number): Promise<Upco
   const { rows } = await pool.query(UPCOMING, [limit]);
   return {
     now: rows[0].now,
+    nextAttemptAt: rows[0].next_attempt_at,
     schedules: rows
       .filter(({ id }) => id !== null)
       .map((row) => ({ id: row.id, name: row.name, schedule: row.schedule_interval, nextRunAt: row.next_run_at })),
@@ -23,13 +27,14 @@ export async function upcomingSchedules(pool: Pool, limit: number): Promise<Upco
 }
 
 /**
- * Compare-and-set: whoever moves the due time on owns the tick. Only an idle pipeline starts: one that is busy has
- * its run already, and one that failed or is paused waits for a person. A row that somebody holds is passed over
+ * Compare-and-set: whoever moves the due time on owns the tick. A pipeline that is idle starts, and one that
+ * failed by trouble that may have passed: one that is busy has its run already, and any other that failed, or is paused,
+ * waits for a person. A row that somebody holds is passed over
  * instead of waited for, so that one pipeline never holds up the schedules of the others.
  */
 const ADVANCE = `
   WITH tick AS (
-    SELECT id, status = 'IDLE' AND next_run_at <= clock_timestamp() AS fires FROM etl.etl_pipelines
+    SELECT id, (status = 'IDLE' OR failure_may_pass) AND next_run_at <= clock_timestamp() AS fires FROM etl.etl_pipelines
      WHERE id = $1 AND enabled AND schedule_interval = $2 AND next_run_at IS NOT DISTINCT FROM $3::timestamptz
      FOR NO KEY UPDATE SKIP LOCKED
   )

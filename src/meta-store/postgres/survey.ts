@@ -3,6 +3,9 @@ import type { Pool } from "../../postgres/connection.ts";
 import type { PipelineVitals, Survey } from "../meta-store.ts";
 import { ALIVE } from "./runners.ts";
 
+const CLAIMABLE =
+  "enabled AND status = 'RUN_REQUESTED' AND (not_before IS NULL OR not_before <= clock_timestamp())";
+
 /**
  * One statement, because it is asked with every scrape. Each pipeline costs two steps in an index, however many runs it
  * has. Disabled pipelines are only counted: nobody expects anything of them.
@@ -28,9 +31,10 @@ const SURVEY = `
   SELECT p.*, r.*, (SELECT coalesce(jsonb_agg(shown ORDER BY shown.name), '[]') FROM shown) AS pipelines
     FROM (SELECT ${PIPELINE_STATUSES.map((status) => `count(*) FILTER (WHERE status = '${status}') AS "${status}"`).join(", ")},
                  count(*) FILTER (WHERE enabled) AS enabled,
-                 count(*) FILTER (WHERE enabled AND status = 'RUN_REQUESTED') AS waiting,
-                 coalesce(extract(epoch FROM clock_timestamp() - min(run_requested_at)
-                   FILTER (WHERE enabled AND status = 'RUN_REQUESTED')), 0)::float8 AS oldest_waiting
+                 count(*) FILTER (WHERE ${CLAIMABLE}) AS waiting,
+                 count(*) FILTER (WHERE enabled AND not_before > clock_timestamp()) AS held_up,
+                 coalesce(extract(epoch FROM clock_timestamp() - min(greatest(run_requested_at, not_before))
+                   FILTER (WHERE ${CLAIMABLE})), 0)::float8 AS oldest_waiting
             FROM etl.etl_pipelines) p,
          (SELECT count(*) FILTER (WHERE ${ALIVE}) AS alive,
                  count(*) FILTER (WHERE NOT ${ALIVE} AND r.stopped_at IS NULL
@@ -44,6 +48,7 @@ export async function survey(pool: Pool, mostPipelines: number): Promise<Survey>
   return {
     byStatus: new Map(PIPELINE_STATUSES.map((status): [PipelineStatus, number] => [status, row[status]])),
     waiting: row.waiting,
+    heldUp: row.held_up,
     oldestWaitingSeconds: row.oldest_waiting,
     runnersAlive: row.alive,
     runnersLost: row.lost,
