@@ -72,7 +72,14 @@ async function ask(method: string, path: string, body?: string, token = key): Pr
 
 /** Creates it by the API, runs it, and returns the code of its error. */
 async function failing(name: string, more: object): Promise<unknown> {
-  const config = { name, target_table: `analytics.${name}`, target_key: ["id"], max_rejects: 0, retry_for_seconds: 0, ...more };
+  const config = {
+    name,
+    target_table: `analytics.${name}`,
+    target_key: ["id"],
+    max_rejects: 0,
+    retry_for_seconds: 0,
+    ...more,
+  };
   expect(await ask("POST", "/pipelines", JSON.stringify(config))).toBe(201);
   expect(await ask("POST", `/pipelines/${name}/run`)).toBe(200);
   await until(`${name} fails`, async () => (await bench.store.getPipeline(name)).status === "FAILED");

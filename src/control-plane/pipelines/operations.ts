@@ -98,7 +98,8 @@ export const operations = {
     tags,
     operationId: "runPipeline",
     summary: "Request a run",
-    description: "Resumes a paused pipeline and retries a failed one; one that waits until trouble passes is tried at once. Asking twice is the same as asking once.",
+    description:
+      "Resumes a paused pipeline and retries a failed one; one that waits until trouble passes is tried at once. Asking twice is the same as asking once.",
     params,
     response: { 200: thePipeline, ...problems(404, 409) },
   },

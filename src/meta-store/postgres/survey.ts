@@ -3,8 +3,7 @@ import type { Pool } from "../../postgres/connection.ts";
 import type { PipelineVitals, Survey } from "../meta-store.ts";
 import { ALIVE } from "./runners.ts";
 
-const CLAIMABLE =
-  "enabled AND status = 'RUN_REQUESTED' AND (not_before IS NULL OR not_before <= clock_timestamp())";
+const CLAIMABLE = "enabled AND status = 'RUN_REQUESTED' AND (not_before IS NULL OR not_before <= clock_timestamp())";
 
 /**
  * One statement, because it is asked with every scrape. Each pipeline costs two steps in an index, however many runs it
