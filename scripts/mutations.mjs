@@ -224,6 +224,24 @@ export const MUTATIONS = [
     tests: ["tests/sql-guard/text.test.ts"],
   },
   {
+    name: "query guard: how much planning a query asks for is not counted",
+    file: "src/sql-guard/parse-tree.ts",
+    replace: [["return excess === undefined ? [] : [excess];", "return excess === undefined ? [] : [];"]],
+    tests: ["tests/sql-guard/structure.test.ts"],
+  },
+  {
+    name: "query guard: expressions behind columns are not counted",
+    file: "src/sql-guard/sized-columns.ts",
+    replace: [["return Math.max(PLAIN, found ?? 0, row ?? 0);", "return PLAIN;"]],
+    tests: ["tests/sql-guard/structure.test.ts"],
+  },
+  {
+    name: "query guard: the code behind types is not looked at",
+    file: "src/sql-guard/audit.ts",
+    replace: [["if (ownCode.length > 0) return", "if (ownCode.length > 1e9) return"]],
+    tests: ["tests/sql-guard/corpus.test.ts"],
+  },
+  {
     name: "query guard: signs in a row are not limited before the scanner runs",
     file: "src/sql-guard/limits.ts",
     replace: [["if (signs !== -1)", "if (signs < -1)"]],

@@ -31,6 +31,10 @@ function toVitrinaError(error: FastifyError, request: FastifyRequest): VitrinaEr
   switch (error.statusCode) {
     case 400:
       return malformedRequest(error);
+    case 403:
+    case 404:
+      // A file of the documentation that is none, or lies elsewhere.
+      return unknownPath(request);
     case 413:
       return bodyTooLarge(error);
     case 414:
@@ -39,6 +43,8 @@ function toVitrinaError(error: FastifyError, request: FastifyRequest): VitrinaEr
     case 415:
       return unsupportedMediaType(error);
     default:
+      // A NUL in the name of a file.
+      if (error.code === "ERR_INVALID_ARG_VALUE") return unknownPath(request);
       return new VitrinaError("INTERNAL", error.message, { cause: error });
   }
 }

@@ -6,7 +6,10 @@
 /** Objects with a smaller oid came with PostgreSQL itself. */
 const FIRST_OWN_OID = 16_384;
 
-/** Relations, each with the one that led to it: a view reads what its rule names, a parent reads its children. */
+/**
+ * Relations, each with the one that led to it: a view reads what its rule names, a parent reads its children. What a
+ * materialized view was made of ends there: reading it reads nothing but the rows that its owner put into it.
+ */
 const REACHED = `
   WITH RECURSIVE reached (relid, via) AS (
     SELECT start, NULL::oid FROM unnest($1::oid[]) AS start
@@ -15,7 +18,8 @@ const REACHED = `
       FROM reached
      CROSS JOIN LATERAL (
        SELECT found[1]::oid AS relid
-         FROM pg_rewrite r CROSS JOIN LATERAL regexp_matches(r.ev_action::text, ':relid (\\d+)', 'g') AS found
+         FROM pg_rewrite r JOIN pg_class v ON v.oid = r.ev_class AND v.relkind <> 'm'
+        CROSS JOIN LATERAL regexp_matches(r.ev_action::text, ':relid (\\d+)', 'g') AS found
         WHERE r.ev_class = reached.relid AND r.ev_type = '1'
        UNION
        SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = reached.relid
@@ -104,18 +108,75 @@ export const OTHER_OBJECTS = `${REACHED}${RULES}
    ORDER BY 1, 3`;
 
 /**
- * Casts by a function that somebody wrote, of types that the tables or the query have. $2 and $3 are the schemas and the
- * names of these. A cast between two types belongs to the younger one: everybody has integers.
+ * Types that the query can meet: those it names ($2 and $3 are their schemas and names), and those of the columns of its
+ * relations; with what they are made of. A value is checked against a domain where it becomes one: where the domain is
+ * named, where a row is made of JSON ($4), and where a text is read as a row, an array or a range of it. A column that
+ * already holds one is only read.
  */
-export const OWN_CASTS = `${REACHED}
+const TYPES = `
   , types AS (
-    SELECT a.atttypid AS oid FROM reached JOIN pg_attribute a ON a.attrelid = reached.relid AND a.attnum > 0
+    SELECT a.atttypid AS oid, $4::boolean AS is_made
+      FROM reached JOIN pg_attribute a ON a.attrelid = reached.relid AND a.attnum > 0 AND NOT a.attisdropped
     UNION
-    SELECT t.oid FROM unnest($2::text[], $3::text[]) AS named (schema, name)
+    SELECT t.oid, true FROM unnest($2::text[], $3::text[]) AS named (schema, name)
       JOIN pg_namespace n ON n.nspname = named.schema JOIN pg_type t ON t.typnamespace = n.oid AND t.typname = named.name
+    UNION
+    SELECT part.oid, types.is_made OR part.is_made
+      FROM types
+     CROSS JOIN LATERAL (
+       SELECT a.atttypid AS oid, true AS is_made FROM pg_type t
+         JOIN pg_attribute a ON a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+        WHERE t.oid = types.oid AND t.typtype = 'c'
+       UNION ALL
+       SELECT t.typelem, true FROM pg_type t WHERE t.oid = types.oid AND t.typelem <> 0
+       UNION ALL
+       SELECT t.typbasetype, false FROM pg_type t WHERE t.oid = types.oid AND t.typtype = 'd'
+       UNION ALL
+       SELECT r.rngsubtype, true FROM pg_range r WHERE types.oid IN (r.rngtypid, r.rngmultitypid)
+       UNION ALL
+       SELECT r.rngtypid, true FROM pg_range r WHERE r.rngmultitypid = types.oid
+       UNION ALL
+       SELECT c.casttarget, false FROM pg_cast c
+        WHERE c.castsource = types.oid AND c.castmethod = 'b' AND types.oid >= ${FIRST_OWN_OID}
+     ) AS part
+  )`;
+
+/**
+ * Functions that somebody wrote and PostgreSQL calls without their being written anywhere: to cast a value (to_json looks
+ * for one), to compare it (also inside rows, arrays and ranges), to make a range of it, to check a domain. A cast between
+ * two types belongs to the younger one: everybody has integers. Functions in C came with an extension.
+ */
+export const OWN_CODE_OF_TYPES = `${REACHED}${TYPES}
+  , families AS (
+    SELECT types.oid, o.opcfamily FROM types JOIN pg_opclass o ON o.opcintype = types.oid
+    UNION
+    SELECT types.oid, o.opcfamily FROM types JOIN pg_range r ON r.rngtypid = types.oid JOIN pg_opclass o ON o.oid = r.rngsubopc
   )
-  SELECT DISTINCT t.oid::regtype::text AS type, p.oid::regproc::text AS function
-    FROM types t JOIN pg_cast c ON t.oid = greatest(c.castsource, c.casttarget)
-    JOIN pg_proc p ON p.oid = c.castfunc AND p.oid >= ${FIRST_OWN_OID}
-    JOIN pg_language l ON l.oid = p.prolang AND l.lanname NOT IN ('c', 'internal')
-   ORDER BY 1, 2`;
+  , checks AS (
+    SELECT types.oid, c.conbin::text AS tree FROM types JOIN pg_constraint c ON c.contypid = types.oid
+     WHERE types.is_made AND c.contype = 'c'
+  )
+  , calls AS (
+    SELECT types.oid AS type, c.castfunc AS function, 'casts' AS does
+      FROM types JOIN pg_cast c ON types.oid = greatest(c.castsource, c.casttarget)
+    UNION
+    SELECT families.oid, p.amproc::oid, 'compares' FROM families JOIN pg_amproc p ON p.amprocfamily = families.opcfamily
+    UNION
+    SELECT families.oid, o.oprcode::oid, 'compares' FROM families JOIN pg_amop a ON a.amopfamily = families.opcfamily
+      JOIN pg_operator o ON o.oid = a.amopopr
+    UNION
+    SELECT types.oid, made, 'makes ranges of' FROM types JOIN pg_range r ON r.rngtypid = types.oid
+     CROSS JOIN LATERAL unnest(ARRAY[r.rngcanonical::oid, r.rngsubdiff::oid]) AS made
+    UNION
+    SELECT checks.oid, found[1]::oid, 'checks'
+      FROM checks CROSS JOIN LATERAL regexp_matches(tree, '${FUNCTION_FIELDS}', 'g') AS found
+    UNION
+    SELECT checks.oid, o.oprcode::oid, 'checks'
+      FROM checks CROSS JOIN LATERAL regexp_matches(tree, '${OPERATOR_FIELDS}', 'g') AS found
+      JOIN pg_operator o ON o.oid = found[1]::oid
+  )
+  SELECT DISTINCT calls.type::regtype::text AS type, p.oid::regproc::text AS function, calls.does
+    FROM calls JOIN pg_proc p ON p.oid = calls.function
+    JOIN pg_language l ON l.oid = p.prolang
+   WHERE p.oid >= ${FIRST_OWN_OID} AND l.lanname NOT IN ('c', 'internal') OR calls.does = 'checks' AND p.provolatile = 'v'
+   ORDER BY 1, 2, 3`;

@@ -1,7 +1,13 @@
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
 import type { TextPlace } from "../domain/text-place.ts";
-import { FUNCTIONS_BY_NAME, FUNCTIONS_CALLED, OTHER_OBJECTS, OWN_CASTS, RELATIONS_REACHED } from "./audit-queries.ts";
+import {
+  FUNCTIONS_BY_NAME,
+  FUNCTIONS_CALLED,
+  OTHER_OBJECTS,
+  OWN_CODE_OF_TYPES,
+  RELATIONS_REACHED,
+} from "./audit-queries.ts";
 import { type FunctionFacts, OF_OWN_MAKING, refusedByFacts, refusedByName } from "./functions.ts";
 import type { GuardRules } from "./guard.ts";
 import { type Mentions, mentionsIn } from "./mentions.ts";
@@ -34,9 +40,14 @@ export async function audit(session: SqlSession, query: string, rules: GuardRule
               set_config('statement_timeout', $1, true), set_config('jit', 'off', true)`,
       [String(TIMEOUT_MS)],
     );
+    const mentions = mentionsIn(statement.node);
+    const relations = await mentionedRelations(session, mentions);
+    // First: to analyse a query is to read its texts as values of their types, which checks domains.
+    const ownCode = await ownCodeFindings(session, relations, mentions);
+    if (ownCode.length > 0) return ownCode;
     return canMakeViews
       ? await auditView(session, query, statement, rules)
-      : await auditMentions(session, mentionsIn(statement.node), rules);
+      : await auditMentions(session, relations, mentions, rules);
   } catch (error) {
     throw asQueryFailure(error);
   } finally {
@@ -92,6 +103,17 @@ async function auditView(
   ];
 }
 
+/** The relations that the query names, as the catalogue numbers them. */
+async function mentionedRelations(session: SqlSession, { relations }: Mentions): Promise<readonly unknown[]> {
+  const { rows } = await session.query(
+    `SELECT c.oid::text AS relation
+       FROM unnest($1::text[], $2::text[]) AS t (schema, name)
+       JOIN pg_namespace n ON n.nspname = t.schema JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.name`,
+    [relations.map(({ schema }) => schema), relations.map(({ name }) => name)],
+  );
+  return rows.map(({ relation }) => relation);
+}
+
 /**
  * On a standby nobody can make a view. There the names of the query are looked up one by one: its relations, followed
  * through their views as above, and every function that a call or a field could mean. Nothing but the names of
@@ -99,22 +121,15 @@ async function auditView(
  */
 async function auditMentions(
   session: SqlSession,
-  { relations, types, functions, fields }: Mentions,
+  starts: readonly unknown[],
+  { functions, fields }: Mentions,
   rules: GuardRules,
 ): Promise<readonly Finding[]> {
-  const { rows } = await session.query(
-    `SELECT c.oid::text AS relation
-       FROM unnest($1::text[], $2::text[]) AS t (schema, name)
-       JOIN pg_namespace n ON n.nspname = t.schema JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.name`,
-    [relations.map(({ schema }) => schema), relations.map(({ name }) => name)],
-  );
-  const starts = rows.map(({ relation }) => relation);
   return [
     ...(await reachedFindings(session, starts, rules)),
     ...(await functionFindings(session, starts)),
     ...(await objectFindings(session, starts, rules)),
     ...(await namedFunctionFindings(session, functions, fields)),
-    ...(await castFindings(session, starts, types)),
   ];
 }
 
@@ -166,19 +181,23 @@ async function namedFunctionFindings(
   });
 }
 
-/** A cast may happen anywhere without being written, so a type that has one of somebody's making is not used at all. */
-async function castFindings(
+/** Makes rows of a type that is named nowhere: that of its first argument. */
+const MAKES_ROWS = /^jsonb?_populate_record(set)?(_valid)?$/;
+
+/** It may be called anywhere without being written, so a type that has code of somebody's making is not used at all. */
+async function ownCodeFindings(
   session: SqlSession,
   starts: readonly unknown[],
-  types: Mentions["types"],
+  { types, functions, fields }: Mentions,
 ): Promise<readonly Finding[]> {
-  const { rows } = await session.query(OWN_CASTS, [
+  const { rows } = await session.query(OWN_CODE_OF_TYPES, [
     starts,
     types.map(({ schema }) => schema),
     types.map(({ name }) => name),
+    [...functions, ...fields].some((name) => MAKES_ROWS.test(name)),
   ]);
-  return (rows as Row[]).map(({ type, function: name }) => ({
-    what: `the function ${name}, which casts values of type ${type}, ${OF_OWN_MAKING}`,
+  return (rows as Row[]).map(({ type, function: name, does }) => ({
+    what: `the function ${name}, which ${does} values of type ${type}, ${OF_OWN_MAKING}`,
   }));
 }
 

@@ -26,7 +26,11 @@ const REFUSED: readonly Refused[] = [
   { names: /xml|^xpath/, why: "works on XML, which queries may not use" },
   { names: /^(pg_|lo_|loread$|lowrite$|txid_|binary_upgrade_|inet_(client|server)_|currtid)/, why: REACHES_OUT },
   { names: /^(current_query|satisfies_hash_partition|row_security_active|amvalidate)$|_validator$/, why: REACHES_OUT },
-  { names: /^has_\w+_privilege$|^(acl|makeaclitem$)|^to_reg|(^|_)(col|obj|shobj)_description$/, why: CATALOGUE },
+  {
+    names:
+      /^has_\w+_privilege$|^(acl|makeaclitem$)|^to_reg|(^|_)(col|obj|shobj)_description$|^(format_type|oidvectortypes)$/,
+    why: CATALOGUE,
+  },
 ];
 
 /** The reason not to call a function of PostgreSQL by this name, whatever its arguments. */

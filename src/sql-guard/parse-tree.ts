@@ -2,6 +2,7 @@ import type { GuardRules } from "./guard.ts";
 import { NODE_KINDS } from "./node-kinds.ts";
 import { type Scope, whatIsWrong } from "./node-rules.ts";
 import { type Finding, shown } from "./refusal.ts";
+import { findExcessOfStructure } from "./structure.ts";
 import { type Fields, isObject, offsetOf, type Statement, statementsOf, textOf } from "./tree.ts";
 
 /** Everything that is wrong with a query as far as its text tells. Throws nothing, whatever the text is. */
@@ -19,7 +20,9 @@ export async function examine(query: string, rules: GuardRules): Promise<readonl
   }
   const walk = new Walk(rules);
   walk.visitNode(first.node, undefined, first.start);
-  return walk.findings;
+  if (walk.findings.length > 0) return walk.findings;
+  const excess = findExcessOfStructure(first.node);
+  return excess === undefined ? [] : [excess];
 }
 
 function statementName(kind: string): string {

@@ -1,6 +1,7 @@
 import { connect } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { errorsOf, expectProblem, JSON_TYPE, startTestApi, type TestApi } from "../support/api-client.ts";
+import { sendRaw } from "../support/raw-http.ts";
 import { until } from "../support/until.ts";
 
 let api: TestApi;
@@ -44,6 +45,28 @@ describe("a path that leads nowhere", () => {
       expect(answer.body.detail).toBe(`There is nothing at GET ${path}.`);
     },
   );
+
+  const raw = [
+    "../x",
+    "../../package.json",
+    "..%2f..%2fx",
+    "%2e%2e/x",
+    "..%5cx",
+    "a/../../x",
+    "%00",
+    "a%00.js",
+    "index.html%00",
+    ".",
+    "..",
+    "%FF",
+  ];
+  it.each(raw)("never answers 500 for a file of the documentation: %s", async (file) => {
+    const answer = await sendRaw(
+      api.url,
+      `GET /docs/static/${file} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`,
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 (200|30[128]|400|404) /);
+  });
 
   it("answers 404 before it looks at the body", async () => {
     expectProblem(await api.send("/nothing", { method: "POST", body: "{", headers: JSON_TYPE }), "NOT_FOUND");

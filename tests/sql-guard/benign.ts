@@ -225,6 +225,8 @@ export const BENIGN: readonly CorpusQuery[] = [
   { name: "a view", sql: "SELECT id, title FROM content.films" },
   { name: "a view over a view", sql: "SELECT id FROM content.best_films" },
   { name: "a materialized view", sql: "SELECT month, n FROM content.monthly" },
+  { name: "a domain with a check of its own, read", sql: "SELECT id, code, upper(code) AS u FROM content.coupon" },
+  { name: "a materialized view over a schema that is not allowed", sql: "SELECT login FROM content.kept_logins" },
   {
     name: "recursive genres",
     sql: "WITH RECURSIVE tree AS (SELECT id, name, 1 AS depth FROM content.genre WHERE parent_id IS NULL UNION ALL SELECT g.id, g.name, t.depth + 1 FROM content.genre g JOIN tree t ON g.parent_id = t.id WHERE t.depth < 10) SELECT * FROM tree",

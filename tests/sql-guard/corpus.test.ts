@@ -70,6 +70,9 @@ describe("R8.2 hostile queries", () => {
     expect(await execute("SELECT secret FROM content.by_operator", 5000)).toMatchObject({
       rows: [{ secret: "s3cret" }],
     });
+    expect(await execute("SELECT to_json(heat)::text AS secret FROM content.weather", 5000)).toMatchObject({
+      rows: [{ secret: '"s3cret"' }, { secret: '"s3cret"' }],
+    });
     await expect(execute("SELECT r.pg_sleep FROM float8(9) AS r", 50)).rejects.toMatchObject({ code: "57014" });
   });
 });

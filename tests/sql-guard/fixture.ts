@@ -47,7 +47,7 @@ const SCHEMA = `
   CREATE VIEW content.sleepy AS SELECT id, pg_sleep(0) IS NULL AS slept FROM content.film_work;
   CREATE MATERIALIZED VIEW content.monthly AS
     SELECT date_trunc('month', modified) AS month, count(*) AS n, random() AS noise FROM content.film_work GROUP BY 1;
-  CREATE MATERIALIZED VIEW content.leaky_kept AS SELECT login FROM auth.users;
+  CREATE MATERIALIZED VIEW content.kept_logins AS SELECT login FROM auth.users;
 
   CREATE TABLE content.event (id integer, at date) PARTITION BY RANGE (at);
   CREATE TABLE content.event_2020 PARTITION OF content.event FOR VALUES FROM ('2020-01-01') TO ('2021-01-01');
@@ -69,6 +69,30 @@ const SCHEMA = `
   CREATE FUNCTION content.hue_secret(content.hue) RETURNS integer LANGUAGE sql IMMUTABLE SECURITY DEFINER
     AS 'SELECT length(max(password_hash)) FROM auth.users';
   CREATE CAST (content.hue AS integer) WITH FUNCTION content.hue_secret (content.hue) AS IMPLICIT;
+  CREATE TYPE content.heat AS ENUM ('cold', 'hot');
+  CREATE TYPE content.pair AS (name text, heat content.heat);
+  CREATE TABLE content.weather (id integer, heat content.heat, heats content.heat[], pair content.pair);
+  INSERT INTO content.weather VALUES (1, 'cold', '{cold}', '(a,hot)'), (2, 'hot', '{hot}', '(b,cold)');
+  CREATE FUNCTION content.heat_json(content.heat) RETURNS json LANGUAGE sql IMMUTABLE SECURITY DEFINER
+    AS 'SELECT to_json(max(password_hash)) FROM auth.users';
+  CREATE CAST (content.heat AS json) WITH FUNCTION content.heat_json (content.heat);
+
+  CREATE TYPE content.size AS ENUM ('small', 'large');
+  CREATE TABLE content.shoe (id integer, size content.size);
+  INSERT INTO content.shoe VALUES (1, 'small'), (2, 'large');
+  CREATE FUNCTION content.size_cmp(content.size, content.size) RETURNS integer LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER
+    AS 'BEGIN RETURN (SELECT length(max(password_hash)) FROM auth.users); END';
+  CREATE FUNCTION content.size_lt(content.size, content.size) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+  CREATE OPERATOR content.<<< (LEFTARG = content.size, RIGHTARG = content.size, FUNCTION = content.size_lt);
+  CREATE OPERATOR CLASS content.size_ops DEFAULT FOR TYPE content.size USING btree AS
+    OPERATOR 1 content.<<<, FUNCTION 1 content.size_cmp (content.size, content.size);
+
+  CREATE FUNCTION content.is_code(text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER
+    AS 'BEGIN RETURN (SELECT count(*) > 0 FROM auth.users); END';
+  CREATE DOMAIN content.code AS text CHECK (content.is_code(VALUE));
+  CREATE TYPE content.coded AS (code content.code);
+  CREATE TABLE content.coupon (id integer, code content.code);
+  INSERT INTO content.coupon VALUES (1, 'a');
   CREATE AGGREGATE content.secret_sum (integer) (SFUNC = int4_sum, STYPE = bigint);
 `;
 
