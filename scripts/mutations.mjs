@@ -10,6 +10,12 @@ const LATE_COMMIT = "tests/chaos/late-commit.test.ts";
  */
 export const MUTATIONS = [
   {
+    name: "identity: a copy of a server counts as the same database",
+    file: "src/postgres/database-mark.ts",
+    replace: [['rows[0]?.["mark"] === "held"', 'rows[0]?.["mark"] !== undefined']],
+    tests: ["tests/integration/copied-servers.test.ts"],
+  },
+  {
     name: "session: names are searched where the database's owner says",
     file: "src/postgres/session.ts",
     replace: [["{ ...settings, ...OWN_NAMES }", "{ ...OWN_NAMES, ...settings, search_path: 'public, pg_catalog' }"]],

@@ -35,7 +35,8 @@ export interface SourceInspector {
   adviseIndex(query: string, orderBy: readonly string[]): Promise<IndexAdvice>;
   estimateRows(request: ReadRequest): Promise<number>;
   canSeek(request: ReadRequest, batchSize: number): Promise<boolean>;
-  databaseId(): Promise<string | null>;
+  /** True when a session that put this mark into its database is in the same database as the reader. */
+  seesMark(mark: string): Promise<boolean>;
   /** On a connection of its own, which the signal ends. */
   preview(request: PreviewRequest, signal: AbortSignal): Promise<Preview>;
   close(): Promise<void>;
@@ -78,7 +79,8 @@ export interface TargetInspector {
   inspect(question: TargetQuestion): Promise<InspectedTarget>;
   /** True when source and target being one database lets rows stay on the server. */
   readonly canPull: boolean;
-  databaseId(): Promise<string | null>;
+  /** Puts a mark into the target's database, for as long as somebody looks for it. */
+  isSeenBy(look: (mark: string) => Promise<boolean>): Promise<boolean>;
 }
 
 export interface TargetQuestion extends Pick<SinkRequest, "target" | "key" | "createTarget" | "addColumns" | "load"> {

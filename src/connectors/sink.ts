@@ -26,8 +26,6 @@ export interface Sink {
   open(request: SinkRequest): Promise<SinkWriter>;
   /** For reconcile: compares rows with what the target holds at this moment. Changes nothing. */
   openComparison(request: ComparisonRequest): Promise<Comparison>;
-  /** Tells whether source and target are the same database; null where it cannot be told. */
-  databaseId(): Promise<string | null>;
   /**
    * Removes what a pipeline left at a target that it no longer has: unfinished loads at once, what is kept for restoring
    * when its time is over. What people read stays. Returns when to look again; null when nothing is left.
@@ -69,8 +67,8 @@ export interface SinkRequest {
   readonly guard: DeletionGuard;
   readonly options: TargetOptions;
   readonly claim: SinkClaim;
-  /** True when target and meta-store are one database, and so commit together. */
-  readonly together: boolean;
+  /** True when the mark is in the meta-store's database, so that data and checkpoint can commit together. */
+  isMetaStore(mark: string): Promise<boolean>;
   /** Aborts when the lease is lost: then nothing is worth waiting for. */
   readonly lost: AbortSignal;
   /** Throws LEASE_LOST when another runner holds the pipeline. */
@@ -165,6 +163,10 @@ export interface SinkWriter {
   takeMark(): Promise<TargetMark | null>;
   /** Whether the target no longer holds what it held when the mark was taken. That only a part is gone is not seen. */
   lossSince(mark: TargetMark): Promise<TargetLoss | undefined>;
+  /** The target is in the meta-store's database, and its transactions take the checkpoint along. */
+  readonly together: boolean;
+  /** Is in the target's database while the writer is open, where others can look for it. */
+  readonly databaseMark: string | undefined;
   /** Before the first batch of a load that starts anew. */
   begin(fence: (transaction: OpenTransaction) => Promise<unknown>): Promise<void>;
   write<T>(batch: RowBatch, place: BatchPlace, commit: CommitBatch<T>): Promise<T>;

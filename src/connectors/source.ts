@@ -16,8 +16,8 @@ export interface Source {
   open(request: ReadRequest): Promise<SourceReader>;
   /** The reader's session, outside any transaction and taking one statement at a time: to examine a query in it. */
   lendSession<T>(use: (session: SqlSession) => Promise<T>): Promise<T>;
-  /** Tells whether two connections reach the same database; null where it cannot be told. */
-  databaseId(): Promise<string | null>;
+  /** True when a session that put this mark into its database is in the same database as the reader. */
+  seesMark(mark: string): Promise<boolean>;
 
   /** Throws when the columns cannot serve as a cursor of this query. */
   requireUsableCursor(query: string, columns: readonly Column[], rules: CursorRules): Promise<void>;

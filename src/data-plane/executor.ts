@@ -22,7 +22,7 @@ export interface ExecutorParts {
   readonly guard: GuardRules;
   readonly store: Pick<
     MetaStore,
-    "getState" | "batchCommit" | "databaseId" | "rejectsToRetry" | "rejectsWithout" | "giveUpRetry"
+    "getState" | "batchCommit" | "seesMark" | "rejectsToRetry" | "rejectsWithout" | "giveUpRetry"
   >;
 }
 

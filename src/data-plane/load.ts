@@ -91,7 +91,7 @@ export async function openLoad(
     const transform = await openChain(parts.tasks, plan.transforms, columns);
     opened.push(transform);
     const limits = limitsOf(pipeline);
-    const { writer, together } = await openWriter(
+    const writer = await openWriter(
       parts,
       plan,
       claim,
@@ -108,7 +108,7 @@ export async function openLoad(
     const incremental = await openIncremental(source, plan, columns, pipeline, state, fingerprint, log);
     const read = { query: plan.readerQuery, columns, ...readOrder(pipeline, columns, writer.key) };
     const after = startPosition(pipeline, state, fingerprint, writer.resumed);
-    const { dataPath, reason } = await dataPathOf(parts, source, writer, plan, { ...read, after }, pipeline);
+    const { dataPath, reason } = await dataPathOf(source, writer, plan, { ...read, after }, pipeline);
     return {
       pipeline,
       source,
@@ -127,7 +127,7 @@ export async function openLoad(
       targetMark: state.targetMark,
       incremental,
       progress: { position: after, batchNo: state.batchNo, rejected: 0, fingerprint },
-      checkpointer: chooseCheckpointer(writer, together, commit),
+      checkpointer: chooseCheckpointer(writer, commit),
       close: () => closeAll(opened),
     };
   } catch (error) {
@@ -199,11 +199,8 @@ async function openWriter(
   limits: Limits,
   commit: BatchCommit,
   lost: AbortSignal,
-): Promise<{ writer: SinkWriter; together: boolean }> {
-  const sink = connectors.sink(target.kind);
-  const [here, there] = await Promise.all([store.databaseId(), sink.databaseId()]);
-  const together = here !== null && here === there;
-  const writer = await sink.open({
+): Promise<SinkWriter> {
+  return connectors.sink(target.kind).open({
     target,
     columns,
     key: pipeline.target_key,
@@ -216,20 +213,18 @@ async function openWriter(
     guard: limits.deletions,
     options: pipeline.target_options,
     claim: { pipelineId: pipeline.id, runId, epoch, batchNo: checkpoint.batchNo },
-    together,
+    isMetaStore: (mark) => store.seesMark(mark),
     lost,
     requireLease: commit.fence,
   });
-  return { writer, together };
 }
 
-function chooseCheckpointer({ kept }: SinkWriter, together: boolean, commit: BatchCommit): Checkpointer {
+function chooseCheckpointer({ kept, together }: SinkWriter, commit: BatchCommit): Checkpointer {
   if (together) return sharedCheckpointer(commit);
   return kept === undefined ? followingCheckpointer(commit) : besideCheckpointer(kept, commit);
 }
 
 function dataPathOf(
-  { connectors }: ExecutorParts,
   source: Source,
   writer: SinkWriter,
   { transforms, target }: TaskPlan,
@@ -241,10 +236,7 @@ function dataPathOf(
     targetKind: target.kind,
     canPull: writer.pull !== undefined,
     inclusive: request.inclusive,
-    async isSameDatabase() {
-      const [from, to] = await Promise.all([source.databaseId(), connectors.sink(target.kind)?.databaseId()]);
-      return from !== null && from === to;
-    },
+    isSameDatabase: async () => writer.databaseMark !== undefined && source.seesMark(writer.databaseMark),
     canSeek: () => source.canSeek(request, batch_size),
   });
 }

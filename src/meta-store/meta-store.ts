@@ -175,8 +175,8 @@ export interface MetaStore {
   /** It came to nothing: whoever repeats it begins anew. */
   forgetRequest(request: KeyedRequest): Promise<void>;
 
-  /** Tells whether a target is in the same database; null where it cannot be told. */
-  databaseId(): Promise<string | null>;
+  /** True when a session that put this mark into its database is in the meta-store's. */
+  seesMark(mark: string): Promise<boolean>;
   /** Throws when the database cannot be reached or its schema does not fit. */
   checkReady(): Promise<void>;
   close(): Promise<void>;

@@ -80,7 +80,7 @@ describe("rows that a table refuses", () => {
       guard: { allowEmpty: true, maxDeletePercent: 100 },
       options: {},
       claim: { pipelineId: randomUUID(), runId: randomUUID(), epoch: 1, batchNo: 0 },
-      together: true,
+      isMetaStore: async () => true,
       lost: new AbortController().signal,
       requireLease: async () => undefined,
     });

@@ -56,7 +56,7 @@ export function describeSink(name: string, open: () => SinkHarness): void {
         guard: { allowEmpty: false, maxDeletePercent: 50 },
         options: {},
         claim: { pipelineId, runId: randomUUID(), epoch: own, batchNo },
-        together: false,
+        isMetaStore: async () => false,
         lost: new AbortController().signal,
         requireLease: async () => {
           if (own !== epoch) throw new VitrinaError("LEASE_LOST", "Another claim was made.");

@@ -30,6 +30,8 @@ export function indexWriter(given: Omit<LoadParts, "key">): SinkWriter {
     kept: undefined,
     takeMark: load.takeMark,
     lossSince: load.lossSince,
+    together: false,
+    databaseMark: undefined,
 
     async begin(fence) {
       await fence(undefined);

@@ -38,8 +38,6 @@ export function openElasticsearchSink(config: ElasticsearchSinkConfig): Sink {
   };
 
   return {
-    databaseId: async () => null,
-
     async open(request: SinkRequest) {
       const connection = connect(request.target, request.lost);
       dialect ??= await askDialect(connection.cluster);

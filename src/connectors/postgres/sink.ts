@@ -1,6 +1,6 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { type Client, connectForData } from "../../postgres/connection.ts";
-import { askOnce, databaseId } from "../../postgres/database-id.ts";
+import { type DatabaseMark, markDatabase, seesMark } from "../../postgres/database-mark.ts";
 import { databaseError } from "../../postgres/errors.ts";
 import type { Comparison, Sink, SinkRequest, SinkWriter } from "../sink.ts";
 import { openTableComparison } from "./comparison.ts";
@@ -32,16 +32,18 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink {
       if (target.kind !== "postgres") throw new VitrinaError("INTERNAL", `Not a PostgreSQL target: ${target.kind}.`);
       const client = await openWriterSession(config);
       try {
-        const kept = request.together ? undefined : await openKeptCheckpoint(client, target.schema, request);
+        const databaseMark = await markDatabase(client);
+        const together = await request.isMetaStore(databaseMark);
+        const kept = together ? undefined : await openKeptCheckpoint(client, target.schema, request);
         const table = await readTargetTable(client, target, request);
         const load = chooseLoad(table, request);
         const resumed = request.load.kind === "replace" && (await load.canResume(client));
         const canPull = config.loaderUrl !== undefined;
         await createStage(client, table, canPull);
         const puller = canPull
-          ? openPuller({ client, table, load, connect: () => openWriterSession(config) })
+          ? openPuller({ client, table, load, connect: () => openSibling(config, databaseMark) })
           : undefined;
-        return tableWriter({ client, table, load, resumed, kept, puller });
+        return tableWriter({ client, table, load, resumed, kept, together, databaseMark, puller });
       } catch (error) {
         await client.end();
         throw databaseError(error, "prepare the target");
@@ -74,20 +76,19 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink {
         await client.end();
       }
     },
-
-    databaseId: askOnce(async () => {
-      const client = await openWriterSession(config);
-      try {
-        return await databaseId(client);
-      } finally {
-        await client.end();
-      }
-    }),
   };
 }
 
 function openWriterSession(config: PostgresSinkConfig): Promise<Client> {
   return openSession(config, { statementMs: config.statementTimeoutMs, idleMs: config.idleTimeoutMs });
+}
+
+/** An address may lead to another server now: after a failover, or by a name of several servers. */
+async function openSibling(config: PostgresSinkConfig, mark: DatabaseMark): Promise<Client> {
+  const client = await openWriterSession(config);
+  if (await seesMark(client, mark)) return client;
+  await client.end();
+  throw new VitrinaError("DATABASE_UNAVAILABLE", "Two sessions of the target reached two different servers.");
 }
 
 interface SessionLimits {

@@ -1,5 +1,5 @@
 import type { Client } from "../../postgres/connection.ts";
-import { databaseId } from "../../postgres/database-id.ts";
+import { seesMark } from "../../postgres/database-mark.ts";
 import { quoteIdentifier } from "../../postgres/identifiers.ts";
 import type { SourceInspector } from "../inspector.ts";
 import { cursorColumnProblems, cursorRowProblems, requireFittingStart } from "./change-cursor.ts";
@@ -40,7 +40,7 @@ export function openSourceInspector(config: SourceInspectorConfig): SourceInspec
     adviseIndex: (query, orderBy) => session.ask((client) => adviseIndex(client, query, orderBy)),
     estimateRows: (request) => session.ask((client) => estimateRows(client, request)),
     canSeek: (request, batchSize) => session.ask((client) => canSeek(client, request, batchSize)),
-    databaseId: () => session.ask(databaseId),
+    seesMark: (mark) => session.ask((client) => seesMark(client, mark)),
     preview: (request, signal) => previewQuery(config, request, signal),
     close: () => session.close(),
   };

@@ -1,7 +1,7 @@
 import { to as copyTo } from "pg-copy-streams";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { CopyTextReader } from "../../postgres/copy-text.ts";
-import { databaseId } from "../../postgres/database-id.ts";
+import { seesMark } from "../../postgres/database-mark.ts";
 import { batchOfCopyText } from "../row-batch.ts";
 import type { ReadRequest, Source, SourceReader } from "../source.ts";
 import { nextStart, requireUsableCursor, takeHorizon } from "./change-cursor.ts";
@@ -25,7 +25,7 @@ export function openPostgresSource(config: PostgresSourceConfig): Source {
     describe: (query) => session.ask((client) => describeQuery(client, query)),
     open: (request) => openReader(config, request),
     lendSession: (use) => session.lend(use),
-    databaseId: () => session.ask(databaseId),
+    seesMark: (mark) => session.ask((client) => seesMark(client, mark)),
     requireUsableCursor: (query, columns, rules) =>
       session.ask((client) => requireUsableCursor(client, query, columns, rules)),
     takeHorizon: (lookbackMs) => session.ask((client) => takeHorizon(client, lookbackMs)),

@@ -26,6 +26,8 @@ export interface TableWriterParts {
   readonly load: Load;
   readonly resumed: boolean;
   readonly kept: KeptCheckpoint | undefined;
+  readonly together: boolean;
+  readonly databaseMark: string;
   /** Where sessions can become the reader, so that rows of the same database need not leave it. */
   readonly puller: Puller | undefined;
 }
@@ -48,6 +50,8 @@ export function tableWriter(parts: TableWriterParts): SinkWriter {
     kept: parts.kept,
     takeMark: () => asking(table.name, () => takeTableMark(client, table.name)),
     lossSince: (mark) => asking(table.name, () => tableLossSince(client, table.name, mark)),
+    together: parts.together,
+    databaseMark: parts.databaseMark,
     pull: puller?.pull,
     begin,
     giveUp: begin,

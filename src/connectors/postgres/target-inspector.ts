@@ -1,6 +1,6 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { type Client, connectForData } from "../../postgres/connection.ts";
-import { askOnce, databaseId } from "../../postgres/database-id.ts";
+import { markDatabase } from "../../postgres/database-mark.ts";
 import { databaseError } from "../../postgres/errors.ts";
 import type { InspectedTarget, TargetInspector, TargetQuestion } from "../inspector.ts";
 import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
@@ -17,7 +17,7 @@ export interface TargetInspectorConfig {
 export function openTargetInspector(config: TargetInspectorConfig): TargetInspector {
   return {
     canPull: config.canPull,
-    databaseId: askOnce(() => ask(config, databaseId)),
+    isSeenBy: (look) => ask(config, async (client) => look(await markDatabase(client))),
     inspect: (question) => ask(config, (client) => inspectTarget(client, question)),
   };
 }

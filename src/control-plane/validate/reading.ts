@@ -140,10 +140,7 @@ async function dataPathOf(
     targetKind: target.kind,
     canPull: sink?.canPull ?? false,
     inclusive,
-    async isSameDatabase() {
-      const [from, to] = await Promise.all([source.databaseId(), sink?.databaseId()]);
-      return from !== null && from === to;
-    },
+    isSameDatabase: async () => (await sink?.isSeenBy((mark) => source.seesMark(mark))) ?? false,
     canSeek,
   });
 }

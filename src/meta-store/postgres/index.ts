@@ -1,6 +1,6 @@
 import type { PipelineId } from "../../domain/pipeline.ts";
 import { type ConnectionOptions, createPool } from "../../postgres/connection.ts";
-import { askOnce, databaseId } from "../../postgres/database-id.ts";
+import { seesMark } from "../../postgres/database-mark.ts";
 import { databaseError } from "../../postgres/errors.ts";
 import type { MetaStore } from "../meta-store.ts";
 import { requireCurrentSchema } from "../migrate.ts";
@@ -133,7 +133,7 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
         "forget the request",
         unrecorded(() => forgetRequest(pool, request)),
       ),
-    databaseId: askOnce(() => asking("identify the meta-store", databaseId(pool))),
+    seesMark: (mark) => asking("look for the target's mark", seesMark(pool, mark)),
     checkReady: () => asking("check the meta-store", requireCurrentSchema(pool)),
     close: () => pool.end(),
   };

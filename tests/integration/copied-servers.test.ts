@@ -1,0 +1,127 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { newPipelineSchema, type Pipeline } from "../../src/domain/pipeline.ts";
+import type { Run } from "../../src/domain/run.ts";
+import { startRunner } from "../../src/main/runner.ts";
+import type { MetaStore } from "../../src/meta-store/meta-store.ts";
+import { openMetaStore } from "../../src/meta-store/postgres/index.ts";
+import { parseSettings } from "../../src/settings/settings.ts";
+import { recordingLog } from "../support/recording-log.ts";
+import { openServerCopies, type ServerCopies, type ServerCopy } from "../support/server-copies.ts";
+import { until } from "../support/until.ts";
+
+let copies: ServerCopies;
+beforeAll(async () => {
+  copies = await openServerCopies(`CREATE SCHEMA content;
+    CREATE TABLE content.film (id bigint PRIMARY KEY, title text, modified timestamptz NOT NULL DEFAULT now());
+    CREATE INDEX ON content.film (modified, id);
+    INSERT INTO content.film SELECT n, 'film ' || n, '2020-01-01' FROM generate_series(1, 3) n`);
+}, 240_000);
+afterAll(() => copies?.close());
+
+let close: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const one of close.reverse()) await one();
+  close = [];
+});
+
+interface Stand {
+  readonly store: MetaStore;
+  readonly warnings: () => string;
+  create(config?: object): Promise<Pipeline>;
+  run(pipeline: Pipeline): Promise<Run>;
+}
+
+let made = 0;
+
+/** Everything in this process: the meta-store in one server, the target and the source `films` in others. */
+async function openStand(meta: ServerCopy, target: ServerCopy, source: ServerCopy): Promise<Stand> {
+  const settings = parseSettings(
+    {
+      META_DATABASE_URL: meta.urls.meta,
+      READER_DATABASE_URL: meta.urls.reader,
+      WRITER_DATABASE_URL: target.urls.writer,
+      LOADER_DATABASE_URL: target.urls.loader ?? "",
+      SOURCE_FILMS_URL: source.urls.reader,
+      LOG_LEVEL: "silent",
+    },
+    process.cwd(),
+  );
+  const log = recordingLog();
+  const runner = await startRunner(settings, settings.databaseUrls(), log);
+  const store = openMetaStore({ url: meta.urls.meta, applicationName: "vitrina test", maxConnections: 4 });
+  close.push(
+    () => store.close(),
+    () => runner.stop(),
+  );
+  return {
+    store,
+    warnings: () => JSON.stringify(log.entries),
+    create(config = {}) {
+      made += 1;
+      return store.createPipeline(
+        newPipelineSchema.parse({
+          name: `films_${made}`,
+          source_connection: "films",
+          source_query: "SELECT id, title, modified FROM content.film",
+          target_table: `analytics.films_${made}`,
+          target_key: ["id"],
+          create_target: true,
+          ...config,
+        }),
+        "test",
+      );
+    },
+    async run({ id }) {
+      await store.requestRun(id, "api");
+      await until(
+        "the run has ended",
+        async () => ["IDLE", "FAILED"].includes((await store.getPipeline(id)).status),
+        60_000,
+      );
+      return (await store.listRuns(id, { limit: 1 })).items[0] as Run;
+    },
+  };
+}
+
+const countOf = async (server: ServerCopy, table: string): Promise<number> =>
+  Number((await server.query(`SELECT count(*) AS n FROM ${table}`))[0]?.["n"]);
+
+describe("a physical copy of a server is another database", () => {
+  it("is told apart although identifier, name and oid are the same; and a load between copies reads its source", async () => {
+    const identity =
+      "SELECT system_identifier, current_database(), oid FROM pg_control_system(), pg_database WHERE datname = current_database()";
+    expect(await copies.clone.query(identity)).toEqual(await copies.primary.query(identity));
+    await copies.primary.query("INSERT INTO content.film SELECT n, 'new ' || n FROM generate_series(4, 22) n");
+    const stand = await openStand(copies.clone, copies.clone, copies.primary);
+    const pipeline = await stand.create();
+    expect(await stand.run(pipeline)).toMatchObject({ status: "SUCCESS", data_path: "stream", rows_read: 22 });
+    expect(await countOf(copies.clone, pipeline.target_table)).toBe(22);
+    // In one database it still stays there.
+    const home = await stand.create({ source_connection: "main" });
+    expect(await stand.run(home)).toMatchObject({ status: "SUCCESS", data_path: "push-down", rows_read: 3 });
+  });
+
+  it("a lagging standby as source is read itself, not the primary that it follows", async () => {
+    await copies.caughtUp();
+    await copies.standby.query("SELECT pg_wal_replay_pause()");
+    await copies.primary.query("INSERT INTO content.film VALUES (100, 'not there yet')");
+    const there = await countOf(copies.standby, "content.film");
+    expect(there).toBe((await countOf(copies.primary, "content.film")) - 1);
+    const stand = await openStand(copies.primary, copies.primary, copies.standby);
+    const pipeline = await stand.create();
+    expect(await stand.run(pipeline)).toMatchObject({ status: "SUCCESS", data_path: "stream", rows_read: there });
+    await copies.standby.query("SELECT pg_wal_replay_resume()");
+  });
+
+  it("a target on a clone of the meta-store's server keeps its checkpoint beside the data", async () => {
+    const stand = await openStand(copies.primary, copies.clone, copies.primary);
+    const pipeline = await stand.create({ batch_size: 5 });
+    expect(await stand.run(pipeline)).toMatchObject({ status: "SUCCESS", attempt: 1, data_path: "stream" });
+    expect(await countOf(copies.clone, pipeline.target_table)).toBe(await countOf(copies.primary, "content.film"));
+    expect(
+      await copies.clone.query(
+        `SELECT 1 AS kept FROM analytics._vitrina_checkpoint WHERE pipeline_id = '${pipeline.id}'`,
+      ),
+    ).toHaveLength(1);
+  });
+});
