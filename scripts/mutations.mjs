@@ -63,6 +63,18 @@ export const MUTATIONS = [
     tests: ["tests/integration/api-audit.test.ts"],
   },
   {
+    name: "messages: what a function raised is shown to everybody",
+    file: "src/domain/harmless-message.ts",
+    replace: [["if (isRaisedByHand(error)) return undefined;", "if (isRaisedByHand(error)) return message;"]],
+    tests: ["tests/domain/harmless-message.test.ts"],
+  },
+  {
+    name: "messages: words of an unknown shape are shown to everybody",
+    file: "src/domain/harmless-message.ts",
+    replace: [["shape.test(masked)) ? masked : undefined", "shape.test(masked)) ? masked : message"]],
+    tests: ["tests/domain/harmless-message.test.ts"],
+  },
+  {
     name: "rejects: what was written to find the refused rows stays",
     file: "src/connectors/postgres/refused-rows.ts",
     replace: [["ROLLBACK TO SAVEPOINT trial", "RELEASE SAVEPOINT trial"]],

@@ -131,6 +131,7 @@ table etl.etl_rejects
   error text not null
   created_at timestamp with time zone not null default clock_timestamp()
   retry_requested_at timestamp with time zone
+  of_failed_run boolean not null default false
 table etl.etl_run_logs
   id bigint not null identity
   run_id uuid not null
@@ -315,6 +316,7 @@ CREATE INDEX etl_pipelines_waiting ON etl.etl_pipelines USING btree (run_request
 CREATE INDEX etl_reconciles_newest ON etl.etl_reconciles USING btree (pipeline_id, requested_at DESC, id DESC)
 CREATE INDEX etl_reconciles_open ON etl.etl_reconciles USING btree (requested_at, id) WHERE (status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text]))
 CREATE INDEX etl_rejects_newest ON etl.etl_rejects USING btree (pipeline_id, id DESC)
+CREATE INDEX etl_rejects_of_failed_run ON etl.etl_rejects USING btree (pipeline_id) WHERE of_failed_run
 CREATE INDEX etl_rejects_to_retry ON etl.etl_rejects USING btree (pipeline_id, id) WHERE (retry_requested_at IS NOT NULL)
 CREATE INDEX etl_runs_changed ON etl.etl_runs USING btree (changed_xid)
 CREATE INDEX etl_runs_newest ON etl.etl_runs USING btree (pipeline_id, started_at DESC, id DESC)
@@ -506,7 +508,7 @@ grant UPDATE on etl.etl_state to vitrina_meta
 grant UPDATE on etl.etl_state to vitrina_writer
 
 grant SELECT (batch_size, config_version, enabled, id, lease_epoch, lease_expires_at, lease_owner, max_delete_percent, max_rejects, status) on etl.etl_pipelines to vitrina_writer
-grant SELECT (id, pipeline_id) on etl.etl_rejects to vitrina_writer
+grant SELECT (id, of_failed_run, pipeline_id) on etl.etl_rejects to vitrina_writer
 grant UPDATE (applied_version, batches, bytes, read_ms, rows_added, rows_deduplicated, rows_deleted, rows_dropped, rows_read, rows_rejected, rows_unchanged, rows_written, transform_ms, write_ms) on etl.etl_runs to vitrina_writer
 grant UPDATE (last_used_at, revoked_at) on etl.api_keys to vitrina_meta
 grant UPDATE (lease_expires_at) on etl.etl_pipelines to vitrina_writer

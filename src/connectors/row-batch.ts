@@ -8,25 +8,30 @@ import { decodeCopyText, decodeLastRow, encodeCopyText } from "../postgres/copy-
 export interface RowBatch {
   readonly count: number;
   rows(): readonly Row[];
-  copyText(): Buffer;
+  /** In pieces. */
+  copyText(): readonly Buffer[];
   last(): Row | undefined;
 }
 
+/** Once decoded, the bytes are let go: a large row is not held twice. */
 export function batchOfCopyText(bytes: Buffer, count: number): RowBatch {
+  let encoded: Buffer | undefined = bytes;
   let decoded: readonly Row[] | undefined;
+  const rows = (): readonly Row[] => {
+    decoded ??= decodeCopyText(encoded ?? Buffer.alloc(0));
+    encoded = undefined;
+    return decoded;
+  };
   return {
     count,
-    rows: () => {
-      decoded ??= decodeCopyText(bytes);
-      return decoded;
-    },
-    copyText: () => bytes,
-    last: () => decodeLastRow(bytes),
+    rows,
+    copyText: () => (encoded === undefined ? encodeCopyText(rows()) : [encoded]),
+    last: () => (encoded === undefined ? rows().at(-1) : decodeLastRow(encoded)),
   };
 }
 
 export function batchOfRows(rows: readonly Row[]): RowBatch {
-  let encoded: Buffer | undefined;
+  let encoded: readonly Buffer[] | undefined;
   return {
     count: rows.length,
     rows: () => rows,

@@ -120,7 +120,10 @@ export interface DeletionGuard {
 export interface RejectedRow {
   readonly row: Row;
   readonly code: string;
+  /** For those who may see the row: may quote its values. */
   readonly error: string;
+  /** For everybody. */
+  readonly reason: string;
 }
 
 export interface BatchResult {

@@ -56,8 +56,13 @@ export interface KeyChoice {
   readonly byText: boolean;
 }
 
+export interface ReadBatch extends RowBatch {
+  /** True: nothing follows. */
+  readonly isLast: boolean;
+}
+
 export interface SourceReader {
-  /** Up to `limit` rows in order; fewer only at the end. */
-  read(limit: number): Promise<RowBatch>;
+  /** Up to `limit` rows in order; fewer at the end, and of rows so wide that they would fill the memory. */
+  read(limit: number): Promise<ReadBatch>;
   close(): Promise<void>;
 }

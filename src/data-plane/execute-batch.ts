@@ -1,6 +1,6 @@
 import { batchOfRows, type RowBatch } from "../connectors/row-batch.ts";
 import type { BatchResult, OpenTransaction } from "../connectors/sink.ts";
-import type { SourceReader } from "../connectors/source.ts";
+import type { ReadBatch, SourceReader } from "../connectors/source.ts";
 import type { ScanPosition } from "../domain/checkpoint.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Row } from "../domain/row.ts";
@@ -120,7 +120,7 @@ function readAndWrite(load: Load, lost: AbortSignal): Mover {
     const startedAt = performance.now();
     reader ??= await source.open({ ...read, after: progress.position });
     const batch = await reader.read(limit);
-    return { batch, limit, readMs: performance.now() - startedAt };
+    return { batch, readMs: performance.now() - startedAt };
   };
 
   return {
@@ -128,10 +128,10 @@ function readAndWrite(load: Load, lost: AbortSignal): Mover {
       if (exhausted) return undefined;
       // The batch read ahead may have been asked for with another size.
       const timed = await (ahead ?? readNext(limit));
-      const { batch, limit: asked } = timed;
+      const { batch } = timed;
       ahead = undefined;
       await faultPoint("batch_read");
-      exhausted = batch.count < asked;
+      exhausted = batch.isLast;
       if (!exhausted) {
         ahead = readNext(limit);
         ahead.catch(() => undefined); // met when it is awaited
@@ -147,8 +147,7 @@ function readAndWrite(load: Load, lost: AbortSignal): Mover {
 }
 
 interface TimedBatch {
-  readonly batch: RowBatch;
-  readonly limit: number;
+  readonly batch: ReadBatch;
   readonly readMs: number;
 }
 
@@ -158,25 +157,31 @@ async function writeBatch(
   last: boolean,
   lost: AbortSignal,
 ): Promise<MovedBatch> {
+  const { count } = batch;
   const position = positionOf(load, batch.last());
+  const bytes = load.dataPath === "stream" ? bytesOf(batch) : 0;
   const startedAt = performance.now();
   const output = await transformed(load, batch, lost);
   const transformedAt = performance.now();
   const effort = (): BatchEffort => ({
-    bytes: load.dataPath === "stream" ? batch.copyText().length : 0,
+    bytes,
     read_ms: readMs,
     transform_ms: transformedAt - startedAt,
     write_ms: performance.now() - transformedAt,
   });
   const place = { batchNo: load.progress.batchNo + 1, after: load.progress.position, upTo: last ? null : position };
   const counters = await load.writer.write(output, place, (transaction, result) => {
-    const facts = { read: batch.count, transformed: output.count, position, effort: effort() };
+    const facts = { read: count, transformed: output.count, position, effort: effort() };
     return record(load, transaction, result, facts);
   });
   await faultPoint("data_committed");
   const lease = await load.checkpointer.committed();
   advance(load, position, counters.rows_rejected);
   return { lease, batchNo: place.batchNo, counters, effort: effort() };
+}
+
+function bytesOf(batch: RowBatch): number {
+  return batch.copyText().reduce((sum, piece) => sum + piece.length, 0);
 }
 
 export async function transformed(
@@ -208,6 +213,19 @@ export function advance({ progress }: Load, position: ScanPosition | null, rejec
   progress.rejected += rejected;
 }
 
+/** How many of the rows that failed a run are kept with it. */
+const SHOWN_REJECTS = 100;
+
+/** Nothing of the batch is committed, so what it was refused must be kept apart from it. */
+export class TooManyRejects extends VitrinaError {
+  readonly rejects: readonly RefusedRow[];
+
+  constructor(message: string, rejects: readonly RefusedRow[]) {
+    super("TOO_MANY_REJECTS", message);
+    this.rejects = rejects;
+  }
+}
+
 interface BatchFacts {
   readonly read: number;
   readonly transformed: number;
@@ -225,9 +243,11 @@ export async function record(
 ): Promise<BatchCounters> {
   const { limits, progress } = load;
   if (progress.rejected + rejects.length - settledRejects.length > limits.maxRejects) {
-    throw new VitrinaError(
-      "TOO_MANY_REJECTS",
-      `The target refused more than ${limits.maxRejects} rows; the last because: ${rejects.at(-1)?.error}`,
+    const first = rejects.slice(0, SHOWN_REJECTS).map((reject) => describeReject(load, reject));
+    const last = rejects.at(-1)?.reason;
+    throw new TooManyRejects(
+      `The target refused more than ${limits.maxRejects} rows; the last because: ${last}`,
+      first,
     );
   }
   const counters = {

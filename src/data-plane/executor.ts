@@ -7,7 +7,7 @@ import type { RunObserver } from "../observability/runner-metrics.ts";
 import { databaseError } from "../postgres/errors.ts";
 import type { GuardRules } from "../sql-guard/guard.ts";
 import type { TaskHost } from "../tasks/task.ts";
-import { moveBatches } from "./execute-batch.ts";
+import { moveBatches, TooManyRejects } from "./execute-batch.ts";
 import { type Load, openLoad } from "./load.ts";
 import { restorePrevious } from "./restore.ts";
 import { retryRejects } from "./retry-rejects.ts";
@@ -70,6 +70,9 @@ export async function executePipeline(
     await observer.timeStage("end", () => endLoad(load, commit, observer));
     await faultPoint("before_finish");
     return "finished";
+  } catch (error) {
+    if (error instanceof TooManyRejects) await commit.keepRejects(error.rejects);
+    throw error;
   } finally {
     await load.close();
   }

@@ -203,7 +203,7 @@ async function addRows(
       await comparison.add(await transformed(batch), standing);
       onRows(batch.count);
       await faultPoint("reconcile_batch");
-      if (batch.count < batchSize) return;
+      if (batch.isLast) return;
     }
   } finally {
     signal.removeEventListener("abort", closeReader);

@@ -81,7 +81,7 @@ async function readKeys(
     for (;;) {
       const batch = await reader.read(KEYS_AT_ONCE);
       rows.push(...batch.rows());
-      if (batch.count < KEYS_AT_ONCE) return batchOfRows(rows);
+      if (batch.isLast) return batchOfRows(rows);
     }
   } finally {
     await reader.close();

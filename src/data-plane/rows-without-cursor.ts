@@ -33,7 +33,7 @@ export async function readRowsWithoutCursor(
       }
       settledRejects = [];
       rows += batch.count;
-      if (batch.count < batch_size) break;
+      if (batch.isLast) break;
     }
   } finally {
     await reader.close();

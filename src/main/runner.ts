@@ -28,7 +28,8 @@ export async function startRunner(
   registry: Registry = createRegistry(VERSION),
 ): Promise<RunningRunner> {
   if (settings.faults !== undefined) enableFaults(settings.faults);
-  const { concurrency, pollMs, leaseMs, readTimeoutMs, stopTimeoutMs, runHistoryDays, retry } = settings.runner;
+  const { concurrency, pollMs, leaseMs, readTimeoutMs, batchBytes, stopTimeoutMs, runHistoryDays, retry } =
+    settings.runner;
   // One connection for each pipeline, three for the runner itself, and one for the logs of the runs.
   const store = openStore(urls, "runner", concurrency + 4);
   const tracing = await openTracing(settings.tracing && { ...settings.tracing, version: VERSION }, log);
@@ -54,7 +55,10 @@ export async function startRunner(
     observer: createRunnerMetrics(registry, concurrency),
     connectors: openConnectors({
       sources: new Map(
-        [...sourceUrls].map(([name, url]) => [name, { url, applicationName: "vitrina runner read", readTimeoutMs }]),
+        [...sourceUrls].map(([name, url]) => [
+          name,
+          { url, applicationName: "vitrina runner read", readTimeoutMs, batchBytes },
+        ]),
       ),
       postgres: {
         url: urls.writer,

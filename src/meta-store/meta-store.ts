@@ -428,6 +428,8 @@ export interface BatchCommit {
   endLoadIn(transaction: SqlSession, rowsDeleted: number): Promise<void>;
   /** The same in a transaction of its own, with the lease locked around what makes a load elsewhere visible. */
   endLoad(rowsDeleted: number, makeVisible?: () => Promise<void>): Promise<void>;
+  /** The run fails because of these rows: they are kept to be looked at, until a later run gets past them. */
+  keepRejects(rejects: readonly RefusedRow[]): Promise<void>;
   /** What the checkpoint belongs to from now on. */
   noteTarget(mark: TargetMark): Promise<void>;
   /** Nothing of the checkpoint is of use any more. */

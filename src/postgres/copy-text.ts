@@ -50,14 +50,36 @@ export function decodeLastRow(bytes: Buffer): Row | undefined {
   return decodeLine(bytes.toString("utf8", start, bytes.length - 1));
 }
 
-export function encodeCopyText(rows: readonly Row[]): Buffer {
+/** Characters of one piece; a longer value makes a piece of its own. */
+const PIECE = 1 << 20;
+
+/** In pieces, so that a value of hundreds of megabytes is not copied once more only to stand beside its neighbours. */
+export function encodeCopyText(rows: readonly Row[]): Buffer[] {
+  const pieces: Buffer[] = [];
   let text = "";
+  const add = (more: string): void => {
+    text += more;
+    if (text.length < PIECE) return;
+    pieces.push(Buffer.from(text, "utf8"));
+    text = "";
+  };
   for (const row of rows) {
-    text += encodeValue(row[0] ?? null);
-    for (let column = 1; column < row.length; column++) text += `\t${encodeValue(row[column] ?? null)}`;
+    add(encodeValue(row[0] ?? null));
+    for (let column = 1; column < row.length; column++) {
+      text += "\t";
+      add(encodeValue(row[column] ?? null));
+    }
     text += "\n";
   }
-  return Buffer.from(text, "utf8");
+  if (text !== "") pieces.push(Buffer.from(text, "utf8"));
+  return pieces;
+}
+
+export interface TakenRows {
+  readonly bytes: Buffer;
+  readonly count: number;
+  /** True: the stream has ended behind them. */
+  readonly isLast: boolean;
 }
 
 /** Cuts a stream of COPY text into batches of whole rows. Reads no further than it must. */
@@ -69,27 +91,28 @@ export class CopyTextReader {
     this.#chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   }
 
-  async take(limit: number): Promise<{ bytes: Buffer; count: number }> {
+  /** Up to `limit` rows; fewer at the end, and where they have `byteLimit` bytes already. */
+  async take(limit: number, byteLimit: number): Promise<TakenRows> {
     const parts: Buffer[] = [];
     let count = 0;
-    while (count < limit) {
+    let size = 0;
+    let isRowEnd = true;
+    while (count < limit && !(isRowEnd && size >= byteLimit)) {
       const chunk = this.#rest ?? (await this.#nextChunk());
       this.#rest = undefined;
-      if (chunk === undefined) break;
+      if (chunk === undefined) return { bytes: Buffer.concat(parts), count, isLast: true };
       let end = 0;
-      while (count < limit) {
+      do {
         const newline = chunk.indexOf(NEWLINE, end);
-        if (newline === -1) {
-          end = chunk.length;
-          break;
-        }
-        count += 1;
-        end = newline + 1;
-      }
+        isRowEnd = newline !== -1 || end === chunk.length;
+        count += newline === -1 ? 0 : 1;
+        end = newline === -1 ? chunk.length : newline + 1;
+      } while (end < chunk.length && count < limit && size + end < byteLimit);
       parts.push(chunk.subarray(0, end));
+      size += end;
       if (end < chunk.length) this.#rest = chunk.subarray(end);
     }
-    return { bytes: Buffer.concat(parts), count };
+    return { bytes: Buffer.concat(parts), count, isLast: false };
   }
 
   async #nextChunk(): Promise<Buffer | undefined> {

@@ -1,4 +1,5 @@
 import { type ErrorCode, VitrinaError } from "../domain/error-catalogue.ts";
+import { harmlessMessage, type ServerError } from "../domain/harmless-message.ts";
 
 /** Turns what the driver or the server throws into an error of the catalogue, by its SQLSTATE class. */
 
@@ -52,25 +53,28 @@ function firstMessage(error: Error): string {
   return inner instanceof Error ? inner.message : error.name;
 }
 
-/** Errors of class 22, data exception, quote the value that does not fit, which is a value of a row. */
-function withoutValues(message: string, state: string | undefined): string {
-  return state?.startsWith("22") ? message.replace(/".*"/s, '"…"') : message;
-}
-
 /**
  * `what` says what was being done ("read the source"); `fallback` is the code for errors that have no class of their
- * own, such as bad SQL. Only the server's message is used: its DETAIL can hold values of rows.
+ * own, such as bad SQL. Everybody may read the message, so it has no values of rows; `messageWithValues` has them.
  */
 export function databaseError(error: unknown, what: string, fallback: ErrorCode = "INTERNAL"): VitrinaError {
   if (error instanceof VitrinaError) return error;
   if (!(error instanceof Error)) return new VitrinaError("INTERNAL", `Could not ${what}: ${String(error)}`);
   const state = sqlState(error);
-  const sentence = `Could not ${what}: ${withoutValues(firstMessage(error), state)}`;
   if (state !== undefined) {
-    return new VitrinaError(codeOfSqlState(state, fallback), `${sentence} (SQLSTATE ${state}).`, { cause: error });
+    const message = `Could not ${what}: ${harmlessMessage(error as Error & ServerError)} (SQLSTATE ${state}).`;
+    return new VitrinaError(codeOfSqlState(state, fallback), message, { cause: error });
   }
   const code = isNetworkError(error) ? "DATABASE_UNAVAILABLE" : "INTERNAL";
-  return new VitrinaError(code, `${sentence}.`, { cause: error });
+  return new VitrinaError(code, `Could not ${what}: ${firstMessage(error)}.`, { cause: error });
+}
+
+/** The server's own words, for those who may see the row as well. */
+export function messageWithValues(error: VitrinaError, what: string): string {
+  const { cause } = error;
+  const state = sqlState(cause);
+  if (!(cause instanceof Error) || state === undefined) return error.message;
+  return `Could not ${what}: ${cause.message} (SQLSTATE ${state}).`;
 }
 
 const QUERY_CANCELED = "57014";

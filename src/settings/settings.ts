@@ -62,6 +62,7 @@ const schema = z.object({
   RUNNER_POLL_SECONDS: wholeNumber(1, 3600).default(5),
   LEASE_SECONDS: wholeNumber(3, 3600).default(30),
   READ_TIMEOUT_SECONDS: wholeNumber(1, 86_400).default(600),
+  BATCH_MIB: wholeNumber(1, 1024).default(64),
   RETRY_ATTEMPTS: wholeNumber(1, 20).default(3),
   RETRY_BACKOFF_SECONDS: z
     .string()
@@ -123,6 +124,7 @@ export interface Settings {
     readonly pollMs: number;
     readonly leaseMs: number;
     readonly readTimeoutMs: number;
+    readonly batchBytes: number;
     readonly stopTimeoutMs: number;
     /** 0: for ever. */
     readonly runHistoryDays: number;
@@ -191,6 +193,7 @@ export function parseSettings(environment: Environment, folder: string): Setting
       pollMs: env.RUNNER_POLL_SECONDS * 1000,
       leaseMs: env.LEASE_SECONDS * 1000,
       readTimeoutMs: env.READ_TIMEOUT_SECONDS * 1000,
+      batchBytes: env.BATCH_MIB * 1024 * 1024,
       stopTimeoutMs: env.STOP_TIMEOUT_SECONDS * 1000,
       runHistoryDays: env.RUN_HISTORY_DAYS,
       retry: {

@@ -1,4 +1,5 @@
 import { VitrinaError } from "../domain/error-catalogue.ts";
+import { harmlessMessage, type ServerError } from "../domain/harmless-message.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
 import type { TextPlace } from "../domain/text-place.ts";
 import {
@@ -235,12 +236,12 @@ const TROUBLE = /^(08|25|40|53|55|57|58)/;
 
 /** Whatever else PostgreSQL says while it looks at a query is the query's fault, or that of what the reader may do. */
 function asQueryFailure(error: unknown, place?: TextPlace): unknown {
-  const { code, message } = error as { code?: string; message?: string };
+  const { code } = error as Partial<ServerError>;
   if (error instanceof VitrinaError || code === undefined || !/^\w{5}$/.test(code) || TROUBLE.test(code)) return error;
   const where = place === undefined ? "" : `, ${shownPlace(place)}`;
   return new VitrinaError(
     "SOURCE_QUERY_FAILED",
-    `Could not run the source query${where}: ${message} (SQLSTATE ${code}).`,
+    `Could not run the source query${where}: ${harmlessMessage(error as ServerError)} (SQLSTATE ${code}).`,
     {
       cause: error,
       ...(code === "42501" && { hint: "Grant the reader what the detail names, or leave it out of the query." }),

@@ -79,6 +79,7 @@ describe("a query that closes its bracket", () => {
       url: bench.database.urls.reader,
       applicationName: "vitrina test",
       readTimeoutMs: 10_000,
+      batchBytes: 1 << 20,
     });
     await expect(source.describe(query)).rejects.toMatchObject({ code: "SOURCE_QUERY_FAILED" });
     await expect(source.lendSession((session) => session.query(`SELECT * FROM (${query}) AS q`))).rejects.toMatchObject(

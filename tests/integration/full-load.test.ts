@@ -222,7 +222,33 @@ describe("rows that the target refuses", () => {
     expect(run).toMatchObject({ status: "FAILED", error_code: "TOO_MANY_REJECTS", rows_read: 100, rows_rejected: 10 });
     expect(await bench.store.getState(pipeline.id)).toMatchObject({ scanPosition: ["100"] });
     expect(await bench.rowsOf("analytics.strict")).toEqual([]);
+    // Those of the batch that was given up can be looked at, too, until a run gets past them.
+    const keys = async () => {
+      const { items } = await bench.store.listRejects(pipeline.id, { limit: 200 });
+      return items.map(({ key }) => Number(key?.["id"])).sort((a, b) => a - b);
+    };
+    const refusedUpTo = (last: number) => Array.from({ length: last / 10 }, (_, n) => 10 * n + 3);
+    expect(await keys()).toEqual(refusedUpTo(200));
+    expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", rows_rejected: 10 });
+    expect(await keys()).toEqual(refusedUpTo(300));
+    await bench.query("UPDATE etl.etl_pipelines SET max_rejects = 1000");
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_rejected: 80 });
+    expect(await keys()).toEqual(refusedUpTo(1000));
   });
+});
+
+it("R8.4 tells everybody what kind of value failed a query, and never the value", async () => {
+  await bench.query("CREATE TABLE content.film AS SELECT 1 AS id, 'ann@example.com & | bob' AS title");
+  const pipeline = await bench.create({
+    source_query: "SELECT id, title::tsquery::text AS title FROM content.film",
+    target_key: ["id"],
+  });
+  const run = await bench.run(pipeline);
+  expect(run).toMatchObject({ status: "FAILED", error_code: "SOURCE_QUERY_FAILED" });
+  expect(run.error).toContain('syntax error in tsquery: "…" (SQLSTATE 42601)');
+  const logged = await bench.query("SELECT message, fields::text FROM etl.etl_run_logs");
+  expect(JSON.stringify(logged)).toContain("SOURCE_QUERY_FAILED");
+  expect(JSON.stringify([run, logged])).not.toContain("ann@");
 });
 
 it("refuses a row without a key, also when it is the only one, and says so", async () => {

@@ -170,7 +170,13 @@ const COUNT_OF_RESULT: Readonly<Record<string, "created" | "updated" | "deleted"
   not_found: "absent",
 };
 
-const rejected = ({ row }: Operation, error: string): RejectedRow => ({ row, code: "ROW_REFUSED", error });
+const rejected = ({ row }: Operation, error: string): RejectedRow => ({
+  row,
+  code: "ROW_REFUSED",
+  error,
+  // The cluster's own words preview the value.
+  reason: "The cluster refused a document.",
+});
 
 function setAside(operations: readonly Operation[], error: string): Outcome {
   const rejects = operations.map((operation) => rejected(operation, error));

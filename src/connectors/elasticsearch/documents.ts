@@ -65,7 +65,12 @@ export function documentEncoder(
         latest.set(operation.id, operation);
       } catch (error) {
         if (!(error instanceof MalformedValue)) throw error;
-        rejects.push({ row, code: "ROW_REFUSED", error: `A value cannot be written: ${error.message}.` });
+        rejects.push({
+          row,
+          code: "ROW_REFUSED",
+          error: `A value cannot be written: ${error.message}.`,
+          reason: "A value cannot be written.",
+        });
       }
     }
     const operations = [...latest.values()];

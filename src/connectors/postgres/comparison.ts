@@ -131,7 +131,7 @@ async function stageRows(
   const names = columns.map(({ staged }) => staged).join(", ");
   await client.query(`SET LOCAL ${STANDING} = ${standing}`);
   const stream = client.query(copyFrom(`COPY ${STAGE} (${names}) FROM STDIN`));
-  await pipeline(Readable.from([batch.copyText()], { objectMode: false }), stream);
+  await pipeline(Readable.from(batch.copyText(), { objectMode: false }), stream);
 }
 
 /** Of rows that cannot be staged the key remains, where that fits. */

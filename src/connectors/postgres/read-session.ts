@@ -11,6 +11,8 @@ export interface PostgresSourceConfig {
   readonly applicationName: string;
   /** How long the source may stay silent; a sorted query does most of its work before its first row. */
   readonly readTimeoutMs: number;
+  /** A batch ends with the row that reaches this, however few rows it has. */
+  readonly batchBytes: number;
 }
 
 /** Everything about a source happens in sessions that can only read. */
@@ -53,7 +55,7 @@ export interface QuestionSession {
 }
 
 export function questionSession(
-  config: PostgresSourceConfig,
+  config: Omit<PostgresSourceConfig, "batchBytes">,
   settings?: Readonly<Record<string, string>>,
 ): QuestionSession {
   let connected: Promise<Client> | undefined;

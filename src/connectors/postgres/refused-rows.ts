@@ -45,7 +45,7 @@ export async function createTrialTables(client: Client, { columns }: Pick<Trial,
   const number = `${quoteIdentifier(numberColumn(columns))} bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY`;
   await client.query(`
     CREATE TEMP TABLE IF NOT EXISTS vitrina_texts (${texts}, ${number});
-    CREATE TEMP TABLE IF NOT EXISTS vitrina_refused (place bigint, state text, message text)`);
+    CREATE TEMP TABLE IF NOT EXISTS vitrina_refused (place bigint, state text, message text, context text, named text[])`);
 }
 
 /** Runs inside a transaction of the caller, and leaves nothing behind. */
@@ -85,7 +85,7 @@ async function findInHalves(
 async function tryBatch(client: Client, what: string, trial: Trial, batch: RowBatch): Promise<RefusedRow[]> {
   const names = trial.given.map(quoteIdentifier).join(", ");
   const stream = client.query(copyFrom(`COPY ${TEXTS} (${names}) FROM STDIN`));
-  await pipeline(Readable.from([batch.copyText()], { objectMode: false }), stream);
+  await pipeline(Readable.from(batch.copyText(), { objectMode: false }), stream);
   const number = quoteIdentifier(numberColumn(trial.columns));
   const { rows: bounds } = await client.query<{ first: string }>(`SELECT min(${number}) AS first FROM ${TEXTS}`);
   const first = Number(bounds[0]?.first);
@@ -93,17 +93,18 @@ async function tryBatch(client: Client, what: string, trial: Trial, batch: RowBa
     const end = Math.min(done + ROWS_AT_ONCE, batch.count);
     await client.query(tryRange(trial, first + done, first + end));
   }
-  const { rows } = await client.query<{ place: string; state: string; message: string }>(
-    `SELECT place, state, message FROM ${REFUSED} ORDER BY place`,
+  const { rows } = await client.query<Record<"place" | "state" | "message" | "context" | "named", string>>(
+    `SELECT place, state, message, context, to_json(named) AS named FROM ${REFUSED} ORDER BY place`,
   );
-  return rows.map(({ place, state, message }) => ({
-    index: Number(place) - first,
-    error: state === VALUE_REFUSED ? new VitrinaError("ROW_REFUSED", message) : serverError(state, message, what),
-  }));
-}
-
-function serverError(state: string, message: string, what: string): VitrinaError {
-  return loadError(Object.assign(new Error(message), { code: state }), what);
+  return rows.map(({ place, state, message, context, named }) => {
+    const [table, column, dataType, constraint] = (JSON.parse(named) as string[]).map((name) => name || undefined);
+    const fields = { code: state, where: context, table, column, dataType, constraint };
+    const error =
+      state === VALUE_REFUSED
+        ? new VitrinaError("ROW_REFUSED", message)
+        : loadError(Object.assign(new Error(message), fields), what);
+    return { index: Number(place) - first, error };
+  });
 }
 
 /** The rows of a range with the types of the target. An input function reads each text, as COPY would have it. */
@@ -129,6 +130,11 @@ function tryRange(trial: Trial, from: number, to: number): string {
       _vitrina_start bigint;
       _vitrina_state text;
       _vitrina_message text;
+      _vitrina_context text;
+      _vitrina_table text;
+      _vitrina_column text;
+      _vitrina_type text;
+      _vitrina_constraint text;
     BEGIN
       LOOP
         _vitrina_left := cardinality(_vitrina_starts);
@@ -141,8 +147,11 @@ function tryRange(trial: Trial, from: number, to: number): string {
           ${trial.statement(typedRows(trial))};
         EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
           IF _vitrina_to - _vitrina_from = 1 THEN
-            GET STACKED DIAGNOSTICS _vitrina_state = RETURNED_SQLSTATE, _vitrina_message = MESSAGE_TEXT;
-            INSERT INTO ${REFUSED} VALUES (_vitrina_from, _vitrina_state, _vitrina_message);
+            GET STACKED DIAGNOSTICS _vitrina_state = RETURNED_SQLSTATE, _vitrina_message = MESSAGE_TEXT,
+              _vitrina_context = PG_EXCEPTION_CONTEXT, _vitrina_table = TABLE_NAME, _vitrina_column = COLUMN_NAME,
+              _vitrina_type = PG_DATATYPE_NAME, _vitrina_constraint = CONSTRAINT_NAME;
+            INSERT INTO ${REFUSED} VALUES (_vitrina_from, _vitrina_state, _vitrina_message, _vitrina_context,
+              ARRAY[_vitrina_table, _vitrina_column, _vitrina_type, _vitrina_constraint]);
           ELSE
             _vitrina_step := (_vitrina_to - _vitrina_from + ${PARTS - 1}) / ${PARTS};
             FOR _vitrina_part IN REVERSE ${PARTS - 1} .. 0 LOOP

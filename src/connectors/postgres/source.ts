@@ -53,10 +53,11 @@ async function openReader(config: PostgresSourceConfig, request: ReadRequest): P
     const reader = new CopyTextReader(stream);
     return {
       async read(limit) {
-        const { bytes, count } = await withinTime(reader.take(limit), config.readTimeoutMs).catch((error: unknown) => {
+        const taking = reader.take(limit, config.batchBytes);
+        const { bytes, count, isLast } = await withinTime(taking, config.readTimeoutMs).catch((error: unknown) => {
           throw sourceError(error);
         });
-        return batchOfCopyText(bytes, count);
+        return { ...batchOfCopyText(bytes, count), isLast };
       },
       close: () => client.end(),
     };

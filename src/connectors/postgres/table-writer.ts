@@ -7,7 +7,7 @@ import type { Row } from "../../domain/row.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { faultPoint } from "../../observability/fault-points.ts";
 import type { Client } from "../../postgres/connection.ts";
-import { loadError, sqlState } from "../../postgres/errors.ts";
+import { loadError, messageWithValues, sqlState } from "../../postgres/errors.ts";
 import { quoteTable } from "../../postgres/identifiers.ts";
 import { batchOfRows, type RowBatch } from "../row-batch.ts";
 import type { BatchResult, CommitBatch, KeptCheckpoint, KeyRange, RejectedRow, SinkWriter } from "../sink.ts";
@@ -140,7 +140,7 @@ async function stageRows(client: Client, table: TargetTable, batch: RowBatch): P
   await client.query(`TRUNCATE ${STAGE}`);
   if (batch.count === 0) return;
   const stream = client.query(copyFrom(`COPY ${STAGE} (${nameList(table.columns)}) FROM STDIN`));
-  await pipeline(Readable.from([batch.copyText()], { objectMode: false }), stream);
+  await pipeline(Readable.from(batch.copyText(), { objectMode: false }), stream);
 }
 
 /**
@@ -169,13 +169,19 @@ async function writeGoodRows<T>(
   for (const [index, row] of batch.rows().entries()) {
     const error = errors.get(index);
     if (error === undefined) good.push(row);
-    else rejects.push({ row, code: error.code, error: inWordsOfTarget(error.message, table.name) });
+    else rejects.push(rejected(row, error, table.name));
   }
   await stageRows(client, table, batchOfRows(good));
   const rows = await inspectStage(client, table);
   const result = await load.apply(client, { rows, range, complete: false });
   await faultPoint("batch_applied");
   return commitStaged(client, commit, { ...result, rejects });
+}
+
+function rejected(row: Row, error: VitrinaError, table: TableName): RejectedRow {
+  const shown = (message: string) => inWordsOfTarget(message, table);
+  const { code, message } = error;
+  return { row, code, error: shown(messageWithValues(error, writing(table))), reason: shown(message) };
 }
 
 function writing(table: TableName): string {

@@ -138,15 +138,30 @@ const RECORD = `
       FROM run, jsonb_to_recordset($20::jsonb) AS x (key jsonb, row jsonb, code text, error text)
   ), settled AS (
     DELETE FROM etl.etl_rejects j USING run WHERE j.pipeline_id = run.pipeline_id AND j.id = ANY ($21::bigint[])
+  ), met_again AS (
+    DELETE FROM etl.etl_rejects j USING run WHERE j.pipeline_id = run.pipeline_id AND j.of_failed_run
   )
   SELECT lease.status, lease.batch_size, lease.max_rejects, lease.max_delete_percent,
          (SELECT count(*) FROM state) AS states, (SELECT count(*) FROM run) AS runs
     FROM lease`;
 
+/** Instead of what an earlier run kept. */
+const KEEP_REJECTS = `
+  WITH lease AS (${LEASE}), earlier AS (
+    DELETE FROM etl.etl_rejects j USING lease WHERE j.pipeline_id = lease.id AND j.of_failed_run
+  ), kept AS (
+    INSERT INTO etl.etl_rejects (pipeline_id, run_id, row_key, row, error_code, error, of_failed_run)
+    SELECT lease.id, $4, x.key, x.row, x.code, x.error, true
+      FROM lease, jsonb_to_recordset($5::jsonb) AS x (key jsonb, row jsonb, code text, error text)
+  )
+  SELECT id FROM lease`;
+
 const END_LOAD = `
   WITH lease AS (${LEASE}), state AS (
     UPDATE etl.etl_state s SET scan_position = NULL, fingerprint = NULL, updated_at = clock_timestamp()
       FROM lease WHERE s.pipeline_id = lease.id
+  ), met_again AS (
+    DELETE FROM etl.etl_rejects j USING lease WHERE j.pipeline_id = lease.id AND j.of_failed_run
   ), run AS (UPDATE etl.etl_runs r SET rows_deleted = r.rows_deleted + $5 FROM lease WHERE r.id = $4)
   SELECT id FROM lease`;
 
@@ -218,6 +233,10 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
       });
     },
 
+    async keepRejects(rejects) {
+      await underLease(pool, KEEP_REJECTS, [claim.runId, JSON.stringify(rejects)]);
+    },
+
     async noteTarget(mark) {
       await underLease(
         pool,
@@ -251,6 +270,8 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
                   scan_position = NULL, fingerprint = NULL, safe_point = NULL, target_mark = ${newMark("$10")},
                   updated_at = clock_timestamp()
              FROM lease WHERE s.pipeline_id = lease.id
+         ), met_again AS (
+           DELETE FROM etl.etl_rejects j USING lease WHERE j.pipeline_id = lease.id AND j.of_failed_run
          )
          SELECT id FROM lease`,
         [
