@@ -32,6 +32,8 @@ export interface SourceInspector {
   requireFittingStart(columns: readonly Column[], rules: CursorRules): Promise<void>;
   /** True when rows of the query share a key. */
   repeatsKey(query: string, key: readonly string[]): Promise<boolean>;
+  /** True when it is proven that no two rows of the query have the same values in these columns; nulls aside. */
+  isUnique(query: string, columns: readonly string[]): Promise<boolean>;
   adviseIndex(query: string, orderBy: readonly string[]): Promise<IndexAdvice>;
   estimateRows(request: ReadRequest): Promise<number>;
   canSeek(request: ReadRequest, batchSize: number): Promise<boolean>;

@@ -21,6 +21,8 @@ export interface Source {
 
   /** Throws when the columns cannot serve as a cursor of this query. */
   requireUsableCursor(query: string, columns: readonly Column[], rules: CursorRules): Promise<void>;
+  /** True when it is proven that no two rows of the query have the same values in these columns; nulls aside. */
+  isUnique(query: string, columns: readonly string[]): Promise<boolean>;
   /** Taken before the first read of an incremental load: nothing older can still become visible. */
   takeHorizon(lookbackMs: number): Promise<Horizon>;
   /** Where the next incremental load starts, decided where the values can be compared: in the source. */
@@ -43,10 +45,14 @@ export interface ReadRequest {
   readonly until?: ScanPosition | null;
   /** Only rows with one of these keys. */
   readonly only?: KeyChoice | undefined;
-  /** True: the row at the position is read again. Needed where a position does not name a single row. */
+  /** True: rows at the position are read again. Needed where a position may stand for several rows of the target. */
   readonly inclusive: boolean;
-  /** Rows without a value in the first ordering column: met at the end, left out, or the only ones. */
-  readonly nulls: "last" | "excluded" | "only";
+  /**
+   * Rows without a value in the first ordering column: met at the end, left out, or the only ones. A row that lacks one
+   * of the other ordering columns is met again behind every position that is not behind its first one. `none`: there
+   * are no rows that lack any of them; they were looked for.
+   */
+  readonly nulls: "last" | "excluded" | "only" | "none";
 }
 
 export interface KeyChoice {

@@ -91,7 +91,7 @@ function pullOnServer(load: Load): Mover["move"] {
     });
     const pulled = await writer.pull(
       // Rows without a key were looked for when this path was chosen; asking again would cost every batch its index.
-      { ...read, after: progress.position, nulls: "excluded" },
+      { ...read, after: progress.position, nulls: "none" },
       limit,
       async (transaction, rows, result) => {
         const facts = { read: rows.count, transformed: rows.count, position: rows.position, effort: effort() };
@@ -158,7 +158,7 @@ async function writeBatch(
   lost: AbortSignal,
 ): Promise<MovedBatch> {
   const { count } = batch;
-  const position = positionOf(load, batch.last());
+  const position = positionOf(load, batch);
   const bytes = load.dataPath === "stream" ? bytesOf(batch) : 0;
   const startedAt = performance.now();
   const output = await transformed(load, batch, lost);
@@ -202,9 +202,15 @@ async function writeTail(load: Load): Promise<void> {
   await load.writer.write(batchOfRows([]), place, load.checkpointer.fenceIn);
 }
 
-function positionOf({ read, columns }: Load, last: Row | undefined): ScanPosition | null {
-  if (last === undefined || read.orderBy.length === 0) return null;
-  return read.orderBy.map((name) => last[columns.findIndex((column) => column.name === name)] ?? "");
+/** Where the last row stands that has a place in the order. One that lacks part of it is met again instead. */
+function positionOf({ read, columns, progress }: Load, batch: RowBatch): ScanPosition | null {
+  if (read.orderBy.length === 0) return null;
+  const placeOf = (row: Row | undefined): (string | null)[] =>
+    read.orderBy.map((name) => row?.[columns.findIndex((column) => column.name === name)] ?? null);
+  const isWhole = (place: readonly (string | null)[]): place is string[] => !place.includes(null);
+  const last = placeOf(batch.last());
+  if (isWhole(last)) return last;
+  return batch.rows().map(placeOf).findLast(isWhole) ?? progress.position;
 }
 
 export function advance({ progress }: Load, position: ScanPosition | null, rejected: number): void {

@@ -1,6 +1,7 @@
 import type { Connectors } from "../connectors/index.ts";
 import { mayPass } from "../domain/retry-policy.ts";
 import type { TargetAllowList } from "../domain/target.ts";
+import type { Watermark } from "../domain/watermark.ts";
 import type { BatchCommit, Claim, MetaStore } from "../meta-store/meta-store.ts";
 import { faultPoint } from "../observability/fault-points.ts";
 import type { RunObserver } from "../observability/runner-metrics.ts";
@@ -101,12 +102,11 @@ async function endLoad(load: Load, commit: BatchCommit, observer: RunObserver): 
     observer.rowsDeleted(deleted);
     return;
   }
-  const [value = null, id = null] = progress.position ?? [];
   const next = await source.nextStart({
     keyType: incremental.keyType,
     previous: incremental.previous,
     candidate: incremental.candidate,
-    reached: value === null ? null : { value, id },
+    reached: reachedBy(load),
     safe: incremental.safePoint,
   });
   // First the copy beside the data: a position left there would later seem to be ahead of the watermark.
@@ -114,6 +114,14 @@ async function endLoad(load: Load, commit: BatchCommit, observer: RunObserver): 
   const mark = await writer.takeMark();
   await commit.moveWatermark(next, progress.fingerprint, mark && { ...mark, target: pipeline.target_table });
   await faultPoint("watermark_moved");
+}
+
+/** The part of the position that the watermark keeps: the rest only tells rows with one cursor apart. */
+function reachedBy({ pipeline, read, progress }: Load): Watermark | null {
+  const partOf = (name: string | null): string | null =>
+    name === null ? null : (progress.position?.[read.orderBy.indexOf(name)] ?? null);
+  const value = partOf(pipeline.incremental_key);
+  return value === null ? null : { value, id: partOf(pipeline.incremental_id_key) };
 }
 
 /**

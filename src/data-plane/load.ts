@@ -106,7 +106,14 @@ export async function openLoad(
     requireStateOf(pipeline, known, fingerprint);
     const { state, startsOver } = await requireTargetOf(parts.store, pipeline, writer, known, commit, log);
     const incremental = await openIncremental(source, plan, columns, pipeline, state, fingerprint, log);
-    const read = { query: plan.readerQuery, columns, ...readOrder(pipeline, columns, writer.key) };
+    const order = await readOrder({
+      config: pipeline,
+      columns,
+      key: writer.key,
+      hasTransforms: plan.transforms.length > 0,
+      isUnique: (names) => source.isUnique(plan.readerQuery, names),
+    });
+    const read = { query: plan.readerQuery, columns, ...order };
     const after = startPosition(pipeline, state, fingerprint, writer.resumed);
     const { dataPath, reason } = await dataPathOf(source, writer, plan, { ...read, after }, pipeline);
     return {
@@ -235,7 +242,6 @@ function dataPathOf(
     hasTransforms: transforms.length > 0,
     targetKind: target.kind,
     canPull: writer.pull !== undefined,
-    inclusive: request.inclusive,
     isSameDatabase: async () => writer.databaseMark !== undefined && source.seesMark(writer.databaseMark),
     canSeek: () => source.canSeek(request, batch_size),
   });

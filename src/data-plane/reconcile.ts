@@ -126,7 +126,14 @@ async function compareAll(
       signal,
     };
     let rowsRead = 0;
-    const read = { query: plan.readerQuery, columns, ...readOrder(pipeline, columns, comparison.key) };
+    const order = await readOrder({
+      config: pipeline,
+      columns,
+      key: comparison.key,
+      hasTransforms: plan.transforms.length > 0,
+      isUnique: (names) => source.isUnique(plan.readerQuery, names),
+    });
+    const read = { query: plan.readerQuery, columns, ...order };
     for (const { request, standing } of readsOf(pipeline, state, read)) {
       await addRows(reader, request, standing, (rows) => {
         rowsRead += rows;

@@ -293,6 +293,12 @@ export const ERROR_CATALOGUE = {
     "The incremental key has no index",
     "Create an index on the incremental key in the source; without one every run reads the whole table.",
   ),
+  CURSOR_NOT_UNIQUE: entry(
+    422,
+    "never",
+    "The cursor does not tell all rows apart",
+    "No row is lost: the target key tells them apart, and rows at the position are read again. With a unique incremental_id_key, such as the primary key of the table, each is read once.",
+  ),
   CHECK_TIMED_OUT: entry(
     422,
     "never",

@@ -18,25 +18,42 @@ export type DataPath = "push-down" | "stream" | "rows";
 interface ReadOrder {
   /** Empty: in any order; such a read cannot be continued. */
   readonly orderBy: readonly string[];
-  /** True: the row at the position is read again. Needed where a position does not name a single row. */
+  /** True: rows at the position are read again. Needed where a position may stand for several rows of the target. */
   readonly inclusive: boolean;
   /** Rows without a value in the first ordering column: met at the end, or left out. */
   readonly nulls: "last" | "excluded";
 }
 
-/** A full load reads in the order of the target's key; an incremental one in the order of its cursor. */
-export function readOrder(
-  { mode, incremental_key, incremental_id_key }: PipelineConfig,
-  columns: readonly Column[],
-  key: readonly string[],
-): ReadOrder {
-  if (mode === "incremental") {
-    const orderBy = [incremental_key, incremental_id_key].filter((name) => name !== null);
-    return { orderBy, inclusive: incremental_id_key === null, nulls: "excluded" };
-  }
-  // A transform may make the key; then the reader has no order to continue in, and an interrupted load starts over.
-  const readable = key.every((name) => columns.some((column) => column.name === name));
-  return { orderBy: readable ? key : [], inclusive: false, nulls: "last" };
+interface ReadFacts {
+  readonly config: Pick<PipelineConfig, "mode" | "incremental_key" | "incremental_id_key">;
+  /** Of the query. */
+  readonly columns: readonly Column[];
+  /** Of the target. */
+  readonly key: readonly string[];
+  readonly hasTransforms: boolean;
+  /** True when no two rows of the query can have the same values in these columns. */
+  isUnique(columns: readonly string[]): Promise<boolean>;
+}
+
+/**
+ * A full load reads in the order of the target's key; an incremental one in the order of its cursor, and then of the
+ * key. So rows that stand at one position are one row of the target, whatever the cursor repeats, and a load may go on
+ * behind it. Only code tasks can make several rows of them: then the position is read again, unless it is unique.
+ */
+export async function readOrder({ config, columns, key, hasTransforms, isUnique }: ReadFacts): Promise<ReadOrder> {
+  // A transform may make the key; then a full load has no order to continue in, and starts over when interrupted.
+  const isReadable = key.every((name) => columns.some((column) => column.name === name));
+  const ofKey = isReadable ? key : [];
+  const isFull = config.mode === "full";
+  const orderBy = isFull ? ofKey : [...new Set([...cursorOf(config), ...ofKey])];
+  const isExact = isReadable && !hasTransforms;
+  const inclusive = !isExact && orderBy.length > 0 && !(await isUnique(orderBy));
+  return { orderBy, inclusive, nulls: isFull ? "last" : "excluded" };
+}
+
+/** What an incremental load follows: the columns of its watermark. */
+export function cursorOf({ incremental_key, incremental_id_key }: ReadFacts["config"]): string[] {
+  return [...new Set([incremental_key, incremental_id_key])].filter((name) => name !== null);
 }
 
 interface KnownState extends Checkpoint {
@@ -74,7 +91,6 @@ interface DataPathFacts {
   readonly targetKind: Target["kind"];
   /** The writer's sessions can become the reader. */
   readonly canPull: boolean;
-  readonly inclusive: boolean;
   isSameDatabase(): Promise<boolean>;
   canSeek(): Promise<boolean>;
 }
@@ -86,11 +102,10 @@ export interface ChosenDataPath {
 }
 
 export async function chooseDataPath(facts: DataPathFacts): Promise<ChosenDataPath> {
-  const { hasTransforms, targetKind, canPull, inclusive } = facts;
+  const { hasTransforms, targetKind, canPull } = facts;
   if (hasTransforms) return { dataPath: "rows", reason: "Code tasks want to see every row." };
   if (targetKind !== "postgres") return { dataPath: "rows", reason: "The target takes values, not bytes of a table." };
   if (!canPull) return stream("No role may both read the sources and write the targets (LOADER_DATABASE_URL).");
-  if (inclusive) return stream("Without an incremental_id_key a position does not name a single row.");
   if (!(await facts.isSameDatabase())) return stream("Source and target are not known to be one database.");
   if (await facts.canSeek()) {
     const reason = "Source and target are one database, and the query can be entered at any position.";

@@ -381,6 +381,17 @@ describe("the cursor", () => {
     expect(told(await validate(incremental({ null_cursor: "exclude" })))).toEqual([]);
   });
 
+  it("R3.4 rows with the same cursor are a warning, and are ordered by the key behind it", async () => {
+    await bench.query(`CREATE INDEX ON ${table} (modified, rating)`);
+    const unique = incremental({ incremental_id_key: "rating" });
+    expect(told(await validate(unique))).toEqual([]);
+    await bench.query(`UPDATE ${table} SET modified = '2020-01-02'`);
+    const answer = await validate(unique);
+    expect(told(answer)).toEqual(["warning CURSOR_NOT_UNIQUE /incremental_id_key"]);
+    expect(answer).toMatchObject({ valid: true, reading: { order_by: ["modified", "rating", "id"] } });
+    expect(told(await validate(incremental()))).toEqual([]);
+  });
+
   it("R3.4 a type that does not grow is refused", async () => {
     const answer = await validate(
       incremental({ source_query: `SELECT id, md5(title)::uuid AS modified FROM ${table}` }),

@@ -28,8 +28,12 @@ const PATIENCE_MS = 120_000;
 vi.setConfig({ testTimeout: 3 * PATIENCE_MS, hookTimeout: 3 * PATIENCE_MS });
 
 export const COPY_TASK = "copy";
+/** Makes the key of the target, `label`, of a column that the target does not have as key. */
+export const LABEL_TASK = "label";
 const TASKS = `export default ({ defineTask, z }) => [defineTask({
-  name: "${COPY_TASK}", description: "Copies each row.", params: z.strictObject({}), run: (rows) => rows.map((row) => ({ ...row })) })];`;
+  name: "${COPY_TASK}", description: "Copies each row.", params: z.strictObject({}), run: (rows) => rows.map((row) => ({ ...row })) }),
+  defineTask({ name: "${LABEL_TASK}", description: "Makes a key.", columns: [{ name: "label", type: "text" }],
+    run: (rows) => rows.map((row) => ({ ...row, label: "part " + row.part })) })];`;
 
 /** Databases of its own, and real runner processes on them that end with the test, whatever happens. */
 export interface Chaos {

@@ -61,18 +61,35 @@ function isOneOf({ columns: names, keys, byText }: KeyChoice, columns: readonly 
   return `(${named.join(", ")}) IN (${values.join(", ")})`;
 }
 
+const isNull = ({ name }: OrderColumn): string => `q.${quoteIdentifier(name)} IS NULL`;
+const isNotNull = ({ name }: OrderColumn): string => `q.${quoteIdentifier(name)} IS NOT NULL`;
+
+/**
+ * Rows that lack an ordering column behind the first compare with nothing, so no position may pass them over. The first
+ * column stands by itself, so that an index can be entered by it.
+ */
+function behindOrUnknown(position: ScanPosition, order: readonly OrderColumn[], inclusive: boolean): string {
+  const [first, ...rest] = order;
+  const past = behind(position, order, "q", inclusive);
+  if (first === undefined || rest.length === 0 || position.length === 1) return past;
+  return `${behind(position.slice(0, 1), [first], "q", true)} AND (${past} OR ${rest.map(isNull).join(" OR ")})`;
+}
+
 export function readStatement(request: ReadRequest, order: readonly OrderColumn[]): string {
   const { query, columns, after, until = null, only, inclusive, nulls } = request;
   const names = columns.map(({ name }) => `q.${quoteIdentifier(name)}`).join(", ");
-  const [first] = order;
+  const first = order.slice(0, 1);
   const conditions: string[] = [];
-  if (after !== null && after.length > 0) conditions.push(behind(after, order, "q", inclusive));
-  if (until !== null) conditions.push(`(${behind(until, order, "q", inclusive)}) IS NOT TRUE`);
+  const past = (position: ScanPosition): string =>
+    nulls === "excluded" ? behindOrUnknown(position, order, inclusive) : behind(position, order, "q", inclusive);
+  if (after !== null && after.length > 0) conditions.push(past(after));
+  if (until !== null) conditions.push(`(${past(until)}) IS NOT TRUE`);
   if (only !== undefined) conditions.push(isOneOf(only, columns));
-  if (first !== undefined && nulls === "excluded") conditions.push(`q.${quoteIdentifier(first.name)} IS NOT NULL`);
-  if (first !== undefined && nulls === "only") conditions.push(`q.${quoteIdentifier(first.name)} IS NULL`);
+  if (nulls === "excluded") conditions.push(...first.map(isNotNull));
+  if (nulls === "none") conditions.push(...order.map(isNotNull));
+  if (nulls === "only") conditions.push(...first.map(isNull));
   // A row without a key is behind every position: it must be met, and refused, not passed over.
-  const orMissing = order.map(({ name }) => `q.${quoteIdentifier(name)} IS NULL`).join(" OR ");
+  const orMissing = order.map(isNull).join(" OR ");
   const filter =
     nulls === "last" && conditions.length > 0
       ? `(${conditions.join(" AND ")}) OR ${orMissing}`

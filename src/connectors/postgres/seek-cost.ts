@@ -20,7 +20,7 @@ export async function canSeek(
 ): Promise<boolean> {
   if (await hasNulls(client, request)) return false;
   const order = await orderColumns(client, request.columns, request.orderBy);
-  const statement = readStatement({ ...request, nulls: "excluded" }, order);
+  const statement = readStatement({ ...request, nulls: "none" }, order);
   const whole = await estimate(client, statement);
   learned(whole.rows);
   if (whole.rows <= batchSize) return true;

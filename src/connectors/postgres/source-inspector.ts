@@ -9,6 +9,7 @@ import { previewQuery } from "./preview-query.ts";
 import { asSubquery } from "./query-text.ts";
 import { extended, questionSession } from "./read-session.ts";
 import { canSeek, estimateRows } from "./seek-cost.ts";
+import { isUnique } from "./unique-columns.ts";
 
 interface SourceInspectorConfig {
   readonly url: string;
@@ -36,6 +37,7 @@ export function openSourceInspector(config: SourceInspectorConfig): SourceInspec
     cursorColumnProblems,
     cursorRowProblems: (query, rules) => session.ask((client) => cursorRowProblems(client, query, rules)),
     requireFittingStart: (columns, rules) => session.ask((client) => requireFittingStart(client, columns, rules)),
+    isUnique: (query, columns) => session.ask((client) => isUnique(client, query, columns)),
     repeatsKey: (query, key) => session.ask((client) => repeatsKey(client, query, key)),
     adviseIndex: (query, orderBy) => session.ask((client) => adviseIndex(client, query, orderBy)),
     estimateRows: (request) => session.ask((client) => estimateRows(client, request)),

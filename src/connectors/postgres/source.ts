@@ -15,6 +15,7 @@ import {
   sourceError,
 } from "./read-session.ts";
 import { canSeek, estimateRows } from "./seek-cost.ts";
+import { isUnique } from "./unique-columns.ts";
 
 /** Reads by one COPY per run: the query runs once, in one snapshot, with constant memory, and rows arrive as bytes. */
 export function openPostgresSource(config: PostgresSourceConfig): Source {
@@ -28,6 +29,7 @@ export function openPostgresSource(config: PostgresSourceConfig): Source {
     seesMark: (mark) => session.ask((client) => seesMark(client, mark)),
     requireUsableCursor: (query, columns, rules) =>
       session.ask((client) => requireUsableCursor(client, query, columns, rules)),
+    isUnique: (query, columns) => session.ask((client) => isUnique(client, query, columns)),
     takeHorizon: (lookbackMs) => session.ask((client) => takeHorizon(client, lookbackMs)),
     nextStart: (end) => session.ask((client) => nextStart(client, end)),
     canSeek: (request, batchSize) =>

@@ -84,6 +84,7 @@ export async function inspectStage(
     relation: duplicates === 0 ? allRows(table) : lastOfEachKey(table),
     distinct: Number(distinct),
     duplicates,
+    // Rows that lack one of them are not read in this way.
     position: values.map((value) => value ?? ""),
   };
 }

@@ -4,6 +4,7 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import {
   type ChosenDataPath,
   chooseDataPath,
+  cursorOf,
   readOrder,
   requireStateOf,
   startPosition,
@@ -27,7 +28,8 @@ export async function checkReading(
   const key = target?.key ?? config.target_key;
   await checkKey(validator, source, query, key);
   const isCursorUsable = await checkCursor(validator, source, query);
-  const order = readOrder(config, query.columns, key);
+  if (isCursorUsable) await checkCursorTies(validator, source, query, key);
+  const order = await orderOf(validator, source, query, key);
   const isOpen = target === undefined && plan.target?.kind === "postgres";
   if (!isCursorUsable || isOpen || order.orderBy.some((name) => !hasColumn(query, name))) {
     return { reading: null, estimatedRows: null };
@@ -43,7 +45,7 @@ export async function checkReading(
   if (order.orderBy.length === 0 && plan.transforms.length === 0) return { reading: null, estimatedRows };
   const canSeek = once(() => source.canSeek(request, config.batch_size));
   const chosen = await validator.findings.attempt({ ...place, question: "how the rows will be read" }, () =>
-    dataPathOf(validator, source, request, canSeek),
+    dataPathOf(validator, source, canSeek),
   );
   const advice = chosen === undefined ? null : await checkIndex(validator, source, request, canSeek);
   return {
@@ -80,6 +82,42 @@ async function checkKey(
     `The query returns several rows with the same ${names}.`,
   );
   findings.add(problem, check.pointer, isRefused ? "error" : "warning");
+}
+
+/** As the run orders its rows. What could not be proven in time is not proven. */
+async function orderOf(
+  { config, plan, findings }: Validator,
+  source: SourceInspector,
+  { text, columns }: CheckedQuery,
+  key: readonly string[],
+): ReturnType<typeof readOrder> {
+  const check = { pointer: "/incremental_id_key", question: "whether a position names a single row" };
+  return readOrder({
+    config,
+    columns,
+    key,
+    hasTransforms: plan.transforms.length > 0,
+    isUnique: async (names) => (await findings.attempt(check, () => source.isUnique(text, names))) ?? false,
+  });
+}
+
+/** Rows that the cursor does not tell apart are told apart by the key, so none is lost; but it costs something. */
+async function checkCursorTies(
+  { config, findings }: Validator,
+  source: SourceInspector,
+  query: CheckedQuery,
+  key: readonly string[],
+): Promise<void> {
+  const cursor = cursorOf(config);
+  if (config.incremental_id_key === null || (key.length > 0 && key.every((name) => cursor.includes(name)))) return;
+  const check = { pointer: "/incremental_id_key", question: "whether the cursor tells rows apart" };
+  if ((await findings.attempt(check, () => source.repeatsKey(query.text, cursor))) !== true) return;
+  const names = cursor.map((name) => `"${name}"`).join(" and ");
+  findings.add(
+    new VitrinaError("CURSOR_NOT_UNIQUE", `The query returns several rows with the same ${names}.`),
+    check.pointer,
+    "warning",
+  );
 }
 
 /** True when rows can be read in the order of the cursor, or when there is none. */
@@ -130,7 +168,6 @@ async function checkState(
 async function dataPathOf(
   { parts: { inspector }, plan: { target, transforms } }: Validator,
   source: SourceInspector,
-  { inclusive }: ReadRequest,
   canSeek: () => Promise<boolean>,
 ): Promise<ChosenDataPath | undefined> {
   if (target === undefined) return undefined;
@@ -139,7 +176,6 @@ async function dataPathOf(
     hasTransforms: transforms.length > 0,
     targetKind: target.kind,
     canPull: sink?.canPull ?? false,
-    inclusive,
     isSameDatabase: async () => (await sink?.isSeenBy((mark) => source.seesMark(mark))) ?? false,
     canSeek,
   });
@@ -153,15 +189,17 @@ async function checkIndex(
   canSeek: () => Promise<boolean>,
 ): Promise<string | null> {
   const check = { pointer: plan.reader?.pointer ?? "", question: "whether an index would help" };
+  // The key behind a cursor only tells ties apart: few enough to be sorted.
+  const wanted = config.mode === "incremental" ? cursorOf(config) : orderBy;
   const advice = await findings.attempt(check, async (): Promise<IndexAdvice> => {
     if (orderBy.length === 0) return { kind: "indexed" };
-    const found = await source.adviseIndex(query, orderBy);
+    const found = await source.adviseIndex(query, wanted);
     return found.kind === "unknown" && (await canSeek()) ? { kind: "indexed" } : found;
   });
   if (advice === undefined || advice.kind === "indexed") return null;
   const text = advice.kind === "missing" ? advice.statement : advice.reason;
   if (config.mode === "incremental") {
-    const names = orderBy.map((name) => `"${name}"`).join(", ");
+    const names = wanted.map((name) => `"${name}"`).join(", ");
     const problem = new VitrinaError("CURSOR_UNINDEXED", `No index of the source leads to a position in ${names}.`, {
       hint: advice.kind === "missing" ? `Let its owner run: ${text}.` : `${text} Every run reads the whole query.`,
     });
