@@ -20,7 +20,7 @@ export async function isUnique(client: Client, query: string, names: readonly st
 }
 
 /** An index of a table says nothing about the tables that inherit from it; one of a partitioned table covers all. */
-export async function hasUniqueIndex(
+async function hasUniqueIndex(
   client: Client,
   relation: number,
   columns: readonly NonNullable<DescribedColumn["origin"]>["column"][],
