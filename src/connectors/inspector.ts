@@ -27,6 +27,8 @@ export interface SourceInspector {
   audit(check: (session: SqlSession) => Promise<void>): Promise<void>;
   describe(query: string): Promise<DescribedQuery>;
   cursorColumnProblems(columns: readonly Column[], rules: CursorRules): readonly VitrinaError[];
+  /** Sequences behind the key that give numbers out ahead, where no look-back makes up for it. */
+  numbersAheadProblems(query: string, rules: CursorRules): Promise<readonly VitrinaError[]>;
   cursorRowProblems(query: string, rules: CursorRules): Promise<readonly VitrinaError[]>;
   /** Throws when the position where a load would start is no value of the cursor. */
   requireFittingStart(columns: readonly Column[], rules: CursorRules): Promise<void>;

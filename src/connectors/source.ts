@@ -24,7 +24,7 @@ export interface Source {
   /** True when it is proven that no two rows of the query have the same values in these columns; nulls aside. */
   isUnique(query: string, columns: readonly string[]): Promise<boolean>;
   /** Taken before the first read of an incremental load: nothing older can still become visible. */
-  takeHorizon(lookbackMs: number): Promise<Horizon>;
+  takeHorizon(lookbackMs: number, key?: UnstampedKey): Promise<Horizon>;
   /** Where the next incremental load starts, decided where the values can be compared: in the source. */
   nextStart(end: EndOfLoad): Promise<NextStart>;
   /** True when reading batch by batch, each by a statement of its own, costs about as much as reading all at once. */
@@ -53,6 +53,13 @@ export interface ReadRequest {
    * are no rows that lack any of them; they were looked for.
    */
   readonly nulls: "last" | "excluded" | "only" | "none";
+}
+
+/** An incremental key that is no time, so that it cannot be compared with a horizon. */
+export interface UnstampedKey {
+  readonly query: string;
+  readonly column: Column;
+  readonly after: ScanPosition | null;
 }
 
 export interface KeyChoice {

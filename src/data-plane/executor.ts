@@ -106,8 +106,9 @@ async function endLoad(load: Load, commit: BatchCommit, observer: RunObserver): 
     keyType: incremental.keyType,
     previous: incremental.previous,
     candidate: incremental.candidate,
-    reached: reachedBy(load),
+    reached: reachedBy(load, incremental.keepsId),
     safe: incremental.safePoint,
+    ceiling: incremental.ceiling,
   });
   // First the copy beside the data: a position left there would later seem to be ahead of the watermark.
   await writer.kept?.forget();
@@ -117,11 +118,11 @@ async function endLoad(load: Load, commit: BatchCommit, observer: RunObserver): 
 }
 
 /** The part of the position that the watermark keeps: the rest only tells rows with one cursor apart. */
-function reachedBy({ pipeline, read, progress }: Load): Watermark | null {
+function reachedBy({ pipeline, read, progress }: Load, keepsId: boolean): Watermark | null {
   const partOf = (name: string | null): string | null =>
     name === null ? null : (progress.position?.[read.orderBy.indexOf(name)] ?? null);
   const value = partOf(pipeline.incremental_key);
-  return value === null ? null : { value, id: partOf(pipeline.incremental_id_key) };
+  return value === null ? null : { value, id: keepsId ? partOf(pipeline.incremental_id_key) : null };
 }
 
 /**

@@ -9,11 +9,12 @@ import {
   readOrder,
   requireStateOf,
   startPosition,
+  watermarkPosition,
 } from "../domain/reading-plan.ts";
 import type { Column } from "../domain/row.ts";
 import type { TargetMark } from "../domain/target-mark.ts";
 import { parseTaskPlan, type TaskPlan } from "../domain/task-plan.ts";
-import type { Candidate, Watermark } from "../domain/watermark.ts";
+import { type Candidate, type Horizon, isTimeType, type Watermark } from "../domain/watermark.ts";
 import type { BatchCommit, Claim, PipelineState } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
 import { openChain } from "../tasks/open-chain.ts";
@@ -61,6 +62,9 @@ interface IncrementalLoad {
   readonly previous: Watermark;
   readonly candidate: Candidate | null;
   readonly safePoint: string;
+  readonly ceiling: string | null;
+  /** False: the watermark is the value alone. */
+  readonly keepsId: boolean;
 }
 
 interface Limits {
@@ -169,18 +173,34 @@ async function openIncremental(
   fingerprint: string,
   log: Log,
 ): Promise<IncrementalLoad | undefined> {
-  const { mode, incremental_key: key, incremental_id_key: idKey, null_cursor, lookback_seconds } = pipeline;
+  const { mode, incremental_key: key, incremental_id_key: idKey, null_cursor, lookback_numbers } = pipeline;
   if (mode !== "incremental" || key === null) return undefined;
-  const cursor = { key, idKey, nulls: null_cursor, start: state.watermark };
+  const cursor = { key, idKey, nulls: null_cursor, lookbackNumbers: lookback_numbers, start: state.watermark };
   await source.requireUsableCursor(plan.readerQuery, columns, cursor);
   const keyType = columns.find((column) => column.name === key)?.type ?? "text";
-  const start = { keyType, previous: state.watermark, candidate: state.candidate };
+  // Later transactions may use a number again that is not unique: then all rows that have the last one are read again.
+  const keepsId = isTimeType(keyType) || (await source.isUnique(plan.readerQuery, [key]));
+  const start = { keyType, keepsId, previous: state.watermark, candidate: state.candidate };
   const resumed = resumePosition(state, fingerprint) !== null && state.safePoint !== null;
-  if (resumed) return { ...start, safePoint: state.safePoint as string };
-  const horizon = await source.takeHorizon(lookback_seconds * 1000);
+  if (resumed) return { ...start, safePoint: state.safePoint as string, ceiling: null };
+  const horizon = await takeHorizon(source, plan.readerQuery, columns, pipeline, state);
   if (horizon.method === "look-back")
     log.warn({ reason: horizon.reason }, "late commits are covered by a look-back only");
-  return { ...start, safePoint: horizon.safe };
+  return { ...start, safePoint: horizon.safe, ceiling: horizon.ceiling };
+}
+
+/** A stamp is compared with the horizon itself. Of any other key the greatest value is wanted that is settled. */
+function takeHorizon(
+  source: Source,
+  query: string,
+  columns: readonly Column[],
+  { incremental_key: key, lookback_seconds, lookback_numbers }: Pipeline,
+  { watermark }: PipelineState,
+): Promise<Horizon> {
+  const column = columns.find(({ name }) => name === key);
+  const isStamp = column === undefined || isTimeType(column.type);
+  const after = watermarkPosition({ lookback_numbers }, watermark);
+  return source.takeHorizon(lookback_seconds * 1000, isStamp ? undefined : { query, column, after });
 }
 
 /** A code task passes types on by their names only. */

@@ -2,10 +2,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import { batchOfRows, type RowBatch } from "../connectors/row-batch.ts";
 import type { Comparison, ComparisonResult } from "../connectors/sink.ts";
 import type { ReadRequest, Source } from "../connectors/source.ts";
-import { configFingerprint, type ScanPosition } from "../domain/checkpoint.ts";
+import { configFingerprint } from "../domain/checkpoint.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Pipeline } from "../domain/pipeline.ts";
-import { readOrder } from "../domain/reading-plan.ts";
+import { readOrder, watermarkPosition } from "../domain/reading-plan.ts";
 import {
   type Circumstances,
   explain,
@@ -164,18 +164,13 @@ function readsOf(pipeline: Pipeline, state: PipelineState, whole: Omit<ReadReque
   if (pipeline.mode === "full" || isForeign(pipeline, state)) {
     return [{ request: { ...whole, after: null }, standing: "settled" }];
   }
-  const watermark = watermarkPosition(state);
+  const watermark = watermarkPosition(pipeline, state.watermark);
   const reads: Read[] = [];
   if (watermark !== null) reads.push({ request: { ...whole, after: null, until: watermark }, standing: "settled" });
   if (pipeline.null_cursor === "each_run") {
     reads.push({ request: { ...whole, after: null, nulls: "only" }, standing: "pending" });
   }
   return [...reads, { request: { ...whole, after: watermark }, standing: "pending" }];
-}
-
-function watermarkPosition({ watermark: { value, id } }: PipelineState): ScanPosition | null {
-  if (value === null) return null;
-  return id === null ? [value] : [value, id];
 }
 
 function isForeign(pipeline: Pipeline, { watermarkFingerprint }: PipelineState): boolean {

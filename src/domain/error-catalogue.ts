@@ -293,6 +293,12 @@ export const ERROR_CATALOGUE = {
     "The incremental key has no index",
     "Create an index on the incremental key in the source; without one every run reads the whole table.",
   ),
+  CURSOR_NUMBERS_AHEAD: entry(
+    422,
+    "never",
+    "The numbers of the incremental key are given out ahead",
+    "Let the owner of the sequence set CACHE 1, use a stamp as incremental_key, or set lookback_numbers.",
+  ),
   CURSOR_NOT_UNIQUE: entry(
     422,
     "never",

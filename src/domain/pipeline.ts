@@ -110,6 +110,12 @@ const fields = {
     .min(0)
     .max(31 * 24 * 3600)
     .describe("Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere."),
+  lookback_numbers: z
+    .int()
+    .min(0)
+    .describe(
+      "Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead.",
+    ),
   batch_size: z.int().min(1).max(100_000).describe("Rows per batch."),
   retry_for_seconds: z
     .int()
@@ -147,6 +153,7 @@ export const pipelineConfigSchema = z.strictObject({
   incremental_id_key: fields.incremental_id_key.default(null),
   null_cursor: fields.null_cursor.default("reject"),
   lookback_seconds: fields.lookback_seconds.default(0),
+  lookback_numbers: fields.lookback_numbers.default(0),
   batch_size: fields.batch_size.default(1000),
   retry_for_seconds: fields.retry_for_seconds.default(3600),
   enabled: fields.enabled.default(true),

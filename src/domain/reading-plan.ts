@@ -6,7 +6,7 @@ import { VitrinaError } from "./error-catalogue.ts";
 import type { PipelineConfig } from "./pipeline.ts";
 import type { Column } from "./row.ts";
 import type { Target } from "./target.ts";
-import type { Watermark } from "./watermark.ts";
+import { numbersBefore, type Watermark } from "./watermark.ts";
 
 /**
  * - `push-down`: inside one database; rows never reach this process.
@@ -63,16 +63,23 @@ interface KnownState extends Checkpoint {
 
 /** `isResumable`: the unfinished full load that the position belongs to is still there. */
 export function startPosition(
-  { mode }: PipelineConfig,
+  config: PipelineConfig,
   state: KnownState,
   fingerprint: string,
   isResumable: boolean,
 ): ScanPosition | null {
   const unfinished = resumePosition(state, fingerprint);
-  if (mode === "full") return isResumable ? unfinished : null;
-  if (unfinished !== null) return unfinished;
-  const { value, id } = state.watermark;
+  if (config.mode === "full") return isResumable ? unfinished : null;
+  return unfinished ?? watermarkPosition(config, state.watermark);
+}
+
+/** Where a new incremental load starts. */
+export function watermarkPosition(
+  { lookback_numbers }: Pick<PipelineConfig, "lookback_numbers">,
+  { value, id }: Watermark,
+): ScanPosition | null {
   if (value === null) return null;
+  if (lookback_numbers > 0) return [numbersBefore(value, lookback_numbers)];
   return id === null ? [value] : [value, id];
 }
 

@@ -22,6 +22,8 @@ export interface Horizon {
   readonly method: "in-flight" | "look-back";
   /** Why it had to be a look-back. */
   readonly reason: string | null;
+  /** Of a key that is no time: every row up to this value can be seen by a read that begins now. Null: not known. */
+  readonly ceiling: string | null;
 }
 
 /** A position that becomes the watermark once every transaction that was alive at `at` has ended. */
@@ -33,6 +35,7 @@ export interface CursorRules {
   readonly key: string;
   readonly idKey: string | null;
   readonly nulls: "reject" | "exclude" | "each_run";
+  readonly lookbackNumbers: number;
   /** Where the load would start: a person may have set it to anything. */
   readonly start?: Watermark;
 }
@@ -45,6 +48,8 @@ export interface EndOfLoad {
   /** The last row read; null when there was none. */
   readonly reached: Watermark | null;
   readonly safe: string;
+  /** As the horizon told before the first read. */
+  readonly ceiling: string | null;
 }
 
 export interface NextStart {
@@ -65,6 +70,19 @@ const REFUSED_TYPES: Readonly<Record<string, string>> = {
 /** Stamps of time can be compared with the horizon; other keys need the longer way by a candidate. */
 export function isTimeType(type: string): boolean {
   return TIME_TYPES.test(type);
+}
+
+const NUMBER_TYPES = /^(smallint|integer|bigint|numeric\b)/;
+
+export function isNumberType(type: string): boolean {
+  return NUMBER_TYPES.test(type);
+}
+
+/** As many numbers before `value`, or up to one more: what is behind the point is not worth an exact sum. */
+export function numbersBefore(value: string, count: number): string {
+  const [, whole] = /^(-?\d+)(?:\.\d+)?$/.exec(value) ?? [];
+  if (whole === undefined || count === 0) return value;
+  return String(BigInt(whole) - BigInt(count) - (value === whole ? 0n : 1n));
 }
 
 export function cursorTypeProblem(column: string, type: string): VitrinaError | undefined {

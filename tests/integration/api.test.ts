@@ -45,6 +45,7 @@ describe("creating a pipeline", () => {
       max_rejects: 100,
       null_cursor: "reject",
       lookback_seconds: 0,
+      lookback_numbers: 0,
       mode: "full",
       incremental_key: null,
       incremental_id_key: null,

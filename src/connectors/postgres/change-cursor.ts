@@ -5,6 +5,7 @@ import {
   cursorTypeProblem,
   type EndOfLoad,
   type Horizon,
+  isNumberType,
   isTimeType,
   type NextStart,
   NO_WATERMARK,
@@ -13,8 +14,10 @@ import {
 import type { Client } from "../../postgres/connection.ts";
 import { sqlState } from "../../postgres/errors.ts";
 import { quoteIdentifier, quoteLiteral } from "../../postgres/identifiers.ts";
-import { asSubquery } from "./query-text.ts";
-import { extended } from "./read-session.ts";
+import type { UnstampedKey } from "../source.ts";
+import { cachingSequences } from "./caching-sequences.ts";
+import { asSubquery, readStatement } from "./query-text.ts";
+import { extended, orderColumns } from "./read-session.ts";
 
 /** What an incremental load must know of its source, asked where the values can be compared: in the source itself. */
 
@@ -26,13 +29,18 @@ export async function requireUsableCursor(
 ): Promise<void> {
   const [ofColumns] = cursorColumnProblems(columns, rules);
   if (ofColumns !== undefined) throw ofColumns;
+  const [ofNumbers] = await numbersAheadProblems(client, query, rules);
+  if (ofNumbers !== undefined) throw ofNumbers;
   await requireFittingStart(client, columns, rules);
   const [ofRows] = await cursorRowProblems(client, query, rules);
   if (ofRows !== undefined) throw ofRows;
 }
 
 /** What the columns of the query alone tell; each problem with the field it is about. */
-export function cursorColumnProblems(columns: readonly Column[], { key, idKey }: CursorRules): VitrinaError[] {
+export function cursorColumnProblems(
+  columns: readonly Column[],
+  { key, idKey, lookbackNumbers }: CursorRules,
+): VitrinaError[] {
   const wanted = { "/incremental_key": key, "/incremental_id_key": idKey };
   const missing = Object.entries(wanted).flatMap(([pointer, name]) => {
     if (name === null || columns.some((column) => column.name === name)) return [];
@@ -41,7 +49,29 @@ export function cursorColumnProblems(columns: readonly Column[], { key, idKey }:
   });
   const type = columns.find(({ name }) => name === key)?.type;
   const refused = type === undefined ? undefined : cursorTypeProblem(key, type);
-  return refused === undefined ? missing : [...missing, refused];
+  if (refused !== undefined) return [...missing, refused];
+  if (lookbackNumbers === 0 || type === undefined || isNumberType(type)) return missing;
+  const message = `lookback_numbers goes back in numbers, and ${quoteIdentifier(key)} is of type ${type}.`;
+  const problem = { pointer: "/lookback_numbers", message };
+  const hint = "Set it to 0; stamps of time have lookback_seconds.";
+  return [...missing, new VitrinaError("CURSOR_UNUSABLE", message, { problems: [problem], hint })];
+}
+
+/** A sequence that gives sessions numbers ahead: a session may commit the last of its share long after greater ones. */
+export async function numbersAheadProblems(
+  client: Client,
+  query: string,
+  { key, lookbackNumbers }: Pick<CursorRules, "key" | "lookbackNumbers">,
+): Promise<VitrinaError[]> {
+  const sequences = await cachingSequences(client, query, key);
+  return sequences
+    .filter(({ cache }) => lookbackNumbers < cache)
+    .map(({ name, cache }) => {
+      const message = `${quoteIdentifier(key)} has its numbers from ${name}, which gives each session ${cache} at a time.`;
+      const problems = [{ pointer: "/incremental_key", message }];
+      const hint = `Let its owner run ALTER SEQUENCE ${name} CACHE 1, use a stamp as incremental_key, or set lookback_numbers to at least ${cache}: to more than are given out while a session keeps some of its own.`;
+      return new VitrinaError("CURSOR_NUMBERS_AHEAD", message, { problems, hint });
+    });
 }
 
 /** What only the rows tell. */
@@ -101,13 +131,15 @@ const OWN_ROLES = "ARRAY['vitrina_reader', 'vitrina_writer', 'vitrina_meta', 'vi
  * between a session taking its start time and showing it.
  */
 const HORIZON = `
+  WITH oldest AS MATERIALIZED (
+    SELECT min(a.xact_start) AS start FROM pg_stat_activity a
+     WHERE a.datname = current_database() AND a.xact_start IS NOT NULL AND a.pid <> pg_backend_pid()
+       AND a.backend_type IN ('client backend', 'background worker')
+       AND a.usename <> ALL (${OWN_ROLES})
+  )
   SELECT clock_timestamp()::text AS now,
-         (least(clock_timestamp(), (
-            SELECT min(a.xact_start) FROM pg_stat_activity a
-             WHERE a.datname = current_database() AND a.xact_start IS NOT NULL AND a.pid <> pg_backend_pid()
-               AND a.backend_type IN ('client backend', 'background worker')
-               AND a.usename <> ALL (${OWN_ROLES})
-          )) - interval '2 seconds')::text AS in_flight,
+         (least(clock_timestamp(), (SELECT start FROM oldest)) - interval '2 seconds')::text AS in_flight,
+         coalesce((SELECT start FROM oldest) > $1::timestamptz, true) AS settled,
          CASE WHEN pg_is_in_recovery() THEN 'the source is a standby, which does not see the primary''s transactions'
               WHEN NOT pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')
                 THEN 'the reader lacks pg_read_all_stats, so it does not see other sessions'
@@ -118,8 +150,13 @@ const HORIZON = `
 /** Waited when transactions in flight cannot be seen and the pipeline names no time of its own. */
 const DEFAULT_LOOKBACK_MS = 5 * 60 * 1000;
 
-export async function takeHorizon(client: Client, lookbackMs: number): Promise<Horizon> {
-  const { rows } = await client.query<{ now: string; in_flight: string; blind: string | null }>(HORIZON);
+export async function takeHorizon(client: Client, lookbackMs: number, key?: UnstampedKey): Promise<Horizon> {
+  // In this order: whoever holds a smaller value back has begun before the greatest was seen, or is over by now.
+  const greatest = key === undefined ? undefined : await greatestValue(client, key);
+  const { rows } = await client.query<{ now: string; in_flight: string; settled: string; blind: string | null }>(
+    HORIZON,
+    [greatest?.at ?? null],
+  );
   const [row] = rows;
   if (row === undefined) throw new VitrinaError("INTERNAL", "The source did not tell its time.");
   const method = row.blind === null ? "in-flight" : "look-back";
@@ -129,7 +166,24 @@ export async function takeHorizon(client: Client, lookbackMs: number): Promise<H
     "SELECT ($1::timestamptz - make_interval(secs => $2::float8 / 1000))::text AS safe",
     [from, waitMs],
   );
-  return { now: row.now, safe: shifted[0]?.safe ?? from, method, reason: row.blind };
+  const isSettled = method === "in-flight" && row.settled === "t" && lookbackMs === 0;
+  const ceiling = isSettled ? (greatest?.value ?? null) : null;
+  return { now: row.now, safe: shifted[0]?.safe ?? from, method, reason: row.blind, ceiling };
+}
+
+/** The greatest value that can be seen of a key that is no time, and a moment after it was seen. */
+async function greatestValue(
+  client: Client,
+  { query, column, after }: UnstampedKey,
+): Promise<{ value: string; at: string } | undefined> {
+  const order = await orderColumns(client, [column], [column.name]);
+  const request = { query, columns: [column], orderBy: [column.name], after, inclusive: true, nulls: "none" } as const;
+  const { rows } = await extended(
+    client,
+    `SELECT ${quoteIdentifier(column.name)}::text, clock_timestamp()::text FROM (${readStatement(request, order, "DESC")} LIMIT 1) AS g`,
+  );
+  const [value, at] = rows[0] ?? [];
+  return value == null || at == null ? undefined : { value, at };
 }
 
 /** The horizon as a value of the key's type. A stamp without a zone may be of any zone, so the earliest counts. */
@@ -148,15 +202,22 @@ export async function nextStart(client: Client, end: EndOfLoad): Promise<NextSta
 /**
  * A number or a text cannot be compared with a moment. Its position waits as a candidate until every transaction that
  * was alive when it was reached has ended; the load that finds them ended has read their rows, for it started before.
+ * Where no such transaction was left before the first read already, there is nothing to wait for.
  */
-async function promoteCandidate(client: Client, { previous, candidate, reached, safe }: EndOfLoad): Promise<NextStart> {
+async function promoteCandidate(client: Client, end: EndOfLoad): Promise<NextStart> {
+  const { previous, candidate, reached, safe, ceiling } = end;
   const { rows } = await client.query<{ now: string; ended: string }>(
     "SELECT clock_timestamp()::text AS now, coalesce($1::timestamptz < $2::timestamptz, true) AS ended",
     [candidate?.at ?? null, safe],
   );
+  const at = rows[0]?.now ?? safe;
+  // Every row up to the ceiling was there to be read, so nothing has to wait but what came to be above it.
+  if (ceiling !== null && reached !== null) {
+    if (reached.value === ceiling) return { watermark: reached, candidate: null };
+    return { watermark: { value: ceiling, id: null }, candidate: { ...reached, at } };
+  }
   if (rows[0]?.ended !== "t") return { watermark: previous, candidate };
   const watermark = candidate === null ? previous : { value: candidate.value, id: candidate.id };
-  const at = rows[0].now;
   const moved = reached !== null && (reached.value !== watermark.value || reached.id !== watermark.id);
   return { watermark, candidate: moved ? { ...reached, at } : null };
 }

@@ -75,7 +75,11 @@ function behindOrUnknown(position: ScanPosition, order: readonly OrderColumn[], 
   return `${behind(position.slice(0, 1), [first], "q", true)} AND (${past} OR ${rest.map(isNull).join(" OR ")})`;
 }
 
-export function readStatement(request: ReadRequest, order: readonly OrderColumn[]): string {
+export function readStatement(
+  request: ReadRequest,
+  order: readonly OrderColumn[],
+  direction: "ASC" | "DESC" = "ASC",
+): string {
   const { query, columns, after, until = null, only, inclusive, nulls } = request;
   const names = columns.map(({ name }) => `q.${quoteIdentifier(name)}`).join(", ");
   const first = order.slice(0, 1);
@@ -97,6 +101,6 @@ export function readStatement(request: ReadRequest, order: readonly OrderColumn[
   return [
     `SELECT ${names} FROM ${asSubquery(query)}`,
     filter === "" ? "" : `WHERE ${filter}`,
-    order.length === 0 ? "" : `ORDER BY ${orderBy(order)}`,
+    order.length === 0 ? "" : `ORDER BY ${order.map((column) => `${expression(column, "q")} ${direction}`).join(", ")}`,
   ].join("\n");
 }

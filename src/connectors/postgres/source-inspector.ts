@@ -2,7 +2,7 @@ import type { Client } from "../../postgres/connection.ts";
 import { seesMark } from "../../postgres/database-mark.ts";
 import { quoteIdentifier } from "../../postgres/identifiers.ts";
 import type { SourceInspector } from "../inspector.ts";
-import { cursorColumnProblems, cursorRowProblems, requireFittingStart } from "./change-cursor.ts";
+import { cursorColumnProblems, cursorRowProblems, numbersAheadProblems, requireFittingStart } from "./change-cursor.ts";
 import { columnNameProblems, describeColumns, withoutOrigin } from "./describe-query.ts";
 import { adviseIndex } from "./index-advice.ts";
 import { previewQuery } from "./preview-query.ts";
@@ -35,6 +35,7 @@ export function openSourceInspector(config: SourceInspectorConfig): SourceInspec
         };
       }),
     cursorColumnProblems,
+    numbersAheadProblems: (query, rules) => session.ask((client) => numbersAheadProblems(client, query, rules)),
     cursorRowProblems: (query, rules) => session.ask((client) => cursorRowProblems(client, query, rules)),
     requireFittingStart: (columns, rules) => session.ask((client) => requireFittingStart(client, columns, rules)),
     isUnique: (query, columns) => session.ask((client) => isUnique(client, query, columns)),

@@ -30,7 +30,7 @@ export function openPostgresSource(config: PostgresSourceConfig): Source {
     requireUsableCursor: (query, columns, rules) =>
       session.ask((client) => requireUsableCursor(client, query, columns, rules)),
     isUnique: (query, columns) => session.ask((client) => isUnique(client, query, columns)),
-    takeHorizon: (lookbackMs) => session.ask((client) => takeHorizon(client, lookbackMs)),
+    takeHorizon: (lookbackMs, key) => session.ask((client) => takeHorizon(client, lookbackMs, key)),
     nextStart: (end) => session.ask((client) => nextStart(client, end)),
     canSeek: (request, batchSize) =>
       session.ask((client) =>

@@ -1,6 +1,7 @@
 import type { IndexAdvice, InspectedTarget, ReadRequest, SourceInspector } from "../../connectors/inspector.ts";
 import { configFingerprint, type ScanPosition } from "../../domain/checkpoint.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { PipelineConfig } from "../../domain/pipeline.ts";
 import {
   type ChosenDataPath,
   chooseDataPath,
@@ -9,6 +10,7 @@ import {
   requireStateOf,
   startPosition,
 } from "../../domain/reading-plan.ts";
+import type { CursorRules } from "../../domain/watermark.ts";
 import type { Validation } from "./operations.ts";
 import type { CheckedQuery, Validator } from "./validate.ts";
 
@@ -120,21 +122,29 @@ async function checkCursorTies(
   );
 }
 
+function cursorRules(config: PipelineConfig, key: string): CursorRules {
+  const { incremental_id_key: idKey, null_cursor: nulls, lookback_numbers: lookbackNumbers } = config;
+  return { key, idKey, nulls, lookbackNumbers };
+}
+
 /** True when rows can be read in the order of the cursor, or when there is none. */
 async function checkCursor(
   { config, findings }: Validator,
   source: SourceInspector,
   { text, columns }: CheckedQuery,
 ): Promise<boolean> {
-  const { mode, incremental_key: key, incremental_id_key: idKey, null_cursor: nulls } = config;
-  if (mode !== "incremental") return true;
-  if (key === null) return false;
+  if (config.mode !== "incremental") return true;
+  if (config.incremental_key === null) return false;
+  const rules = cursorRules(config, config.incremental_key);
   const pointer = "/incremental_key";
-  const ofColumns = source.cursorColumnProblems(columns, { key, idKey, nulls });
+  const ofColumns = source.cursorColumnProblems(columns, rules);
   for (const problem of ofColumns) findings.add(problem, pointer);
   if (ofColumns.length > 0) return false;
+  const ahead = { pointer, question: "whether numbers are given out ahead" };
+  const ofNumbers = await findings.attempt(ahead, () => source.numbersAheadProblems(text, rules));
+  for (const problem of ofNumbers ?? []) findings.add(problem, pointer);
   const check = { pointer, question: "whether rows lack an incremental key" };
-  const ofRows = await findings.attempt(check, () => source.cursorRowProblems(text, { key, idKey, nulls }));
+  const ofRows = await findings.attempt(check, () => source.cursorRowProblems(text, rules));
   for (const problem of ofRows ?? []) findings.add(problem, pointer);
   return true;
 }
@@ -156,9 +166,9 @@ async function checkState(
     findings.add(error, "", isTrial ? "warning" : "error");
     return null;
   }
-  const { mode, incremental_key: key, incremental_id_key: idKey, null_cursor: nulls } = config;
+  const { mode, incremental_key: key } = config;
   const start = await findings.attempt({ pointer: "", question: "whether the position fits" }, async () => {
-    const rules = { key: key ?? "", idKey, nulls, start: state.watermark };
+    const rules = { ...cursorRules(config, key ?? ""), start: state.watermark };
     if (mode === "incremental") await source.requireFittingStart(columns, rules);
     return { position: startPosition(config, state, fingerprint, isResumable) };
   });
