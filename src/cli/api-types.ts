@@ -44,6 +44,8 @@ export type Pipeline = {
   readonly null_cursor: "reject" | "exclude" | "each_run";
   /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
   readonly lookback_seconds: number;
+  /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+  readonly lookback_numbers: number;
   /** Rows per batch. */
   readonly batch_size: number;
   /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
@@ -323,6 +325,8 @@ export interface Operations {
       readonly null_cursor?: "reject" | "exclude" | "each_run";
       /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
       readonly lookback_seconds?: number;
+      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      readonly lookback_numbers?: number;
       /** Rows per batch. */
       readonly batch_size?: number;
       /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
@@ -908,6 +912,8 @@ export interface Operations {
       readonly null_cursor?: "reject" | "exclude" | "each_run";
       /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
       readonly lookback_seconds?: number;
+      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      readonly lookback_numbers?: number;
       /** Rows per batch. */
       readonly batch_size?: number;
       /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
@@ -1164,6 +1170,8 @@ export interface Operations {
       readonly null_cursor?: "reject" | "exclude" | "each_run";
       /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
       readonly lookback_seconds?: number;
+      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      readonly lookback_numbers?: number;
       /** Rows per batch. */
       readonly batch_size?: number;
       /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
@@ -1235,6 +1243,8 @@ export interface Operations {
       readonly null_cursor?: "reject" | "exclude" | "each_run";
       /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
       readonly lookback_seconds?: number;
+      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      readonly lookback_numbers?: number;
       /** Rows per batch. */
       readonly batch_size?: number;
       /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
@@ -1302,6 +1312,8 @@ export interface Operations {
       readonly null_cursor?: "reject" | "exclude" | "each_run";
       /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
       readonly lookback_seconds?: number;
+      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      readonly lookback_numbers?: number;
       /** Rows per batch. */
       readonly batch_size?: number;
       /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
@@ -1431,6 +1443,8 @@ export interface Operations {
       readonly null_cursor?: "reject" | "exclude" | "each_run";
       /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
       readonly lookback_seconds?: number;
+      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      readonly lookback_numbers?: number;
       /** Rows per batch. */
       readonly batch_size?: number;
       /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
