@@ -70,7 +70,7 @@ const LOADS: readonly { path: string; config: object }[] = [
     },
   },
   {
-    path: "stream",
+    path: "push-down",
     config: {
       incremental_key: "id",
       name: "by_number",
