@@ -104,6 +104,7 @@ table etl.etl_pipelines
   trouble_code text
   trouble text
   failure_may_pass boolean not null default false
+  lookback_numbers bigint not null default 0
 table etl.etl_reconciles
   id uuid not null default gen_random_uuid()
   pipeline_id uuid not null
@@ -231,6 +232,7 @@ constraint etl.etl_pipelines etl_pipelines_batch_size_check: CHECK (((batch_size
 constraint etl.etl_pipelines etl_pipelines_config_version_check: CHECK ((config_version > 0))
 constraint etl.etl_pipelines etl_pipelines_failed_attempts_check: CHECK ((failed_attempts >= 0))
 constraint etl.etl_pipelines etl_pipelines_lease_epoch_check: CHECK ((lease_epoch >= 0))
+constraint etl.etl_pipelines etl_pipelines_lookback_numbers_check: CHECK ((lookback_numbers >= 0))
 constraint etl.etl_pipelines etl_pipelines_lookback_seconds_check: CHECK ((lookback_seconds >= 0))
 constraint etl.etl_pipelines etl_pipelines_max_delete_percent_check: CHECK (((max_delete_percent >= 0) AND (max_delete_percent <= 100)))
 constraint etl.etl_pipelines etl_pipelines_max_rejects_check: CHECK ((max_rejects >= 0))
