@@ -14,6 +14,7 @@ import sys
 if sys.version_info < (3, 10):
     raise SystemExit("Vitrina's tasks need Python 3.10 or newer; this is Python %d.%d." % sys.version_info[:2])
 
+from .problems import RetryLater  # noqa: E402
 from .registry import task  # noqa: E402
 
-__all__ = ["task"]
+__all__ = ["RetryLater", "task"]

@@ -9,7 +9,7 @@ PostgreSQL, a batch as one list per column.
     {"type": "close", "id"}                                → {"type": "closed"}
 
 Each request also has ``time_limit_s``. A column that is as it came is answered as null. Any request may be answered
-by ``{"type": "failed", "code", "message", "problems"}``.
+by ``{"type": "failed", "code", "message", "problems"}``, which may have ``delay_s``.
 """
 
 import argparse
@@ -41,7 +41,8 @@ class Host:
         try:
             return answers[request["type"]](request)
         except TaskProblem as problem:
-            return {"type": "failed", "code": problem.code, "message": str(problem), "problems": problem.problems}
+            failed = {"type": "failed", "code": problem.code, "message": str(problem), "problems": problem.problems}
+            return failed if problem.delay is None else {**failed, "delay_s": float(problem.delay)}
         except MemoryError as error:
             message = f"The Python worker ran out of memory; its limit is {self.memory_mib} MiB.\n{own_traceback(error)}"
             return {"type": "failed", "code": "TASK_FAILED", "message": message, "problems": []}

@@ -8,17 +8,32 @@ _PACKAGE = str(Path(__file__).parent) + os.sep
 _LONGEST_TRACEBACK = 6000
 
 
+class RetryLater(Exception):
+    """Raised by a task: what it needs is not there now, and will be; the run waits and tries the batch again.
+
+    ``delay``: in seconds, no sooner than this.
+    """
+
+    def __init__(self, message, delay=None):
+        super().__init__(message)
+        self.delay = delay
+
+
 class TaskProblem(Exception):
     """Something that a person must correct: in the task, in its parameters, or in the folder."""
 
-    def __init__(self, code, message, problems=()):
+    def __init__(self, code, message, problems=(), delay=None):
         super().__init__(message)
         self.code = code
         self.problems = list(problems)
+        self.delay = delay
 
 
 def task_failed(name, error, memory_mib=None):
     """The problem that an exception of a task's own code becomes."""
+    if isinstance(error, RetryLater):
+        message = f"Task {name} asks to be tried again later: {error}"
+        return TaskProblem("TASK_RETRY_LATER", message, delay=error.delay)
     if isinstance(error, MemoryError):
         # The task's variables still hold all memory there is; the lines below need a little of it.
         traceback.clear_frames(error.__traceback__)

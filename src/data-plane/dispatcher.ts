@@ -5,6 +5,7 @@ import { decideRetry, type RetryPolicy } from "../domain/retry-policy.ts";
 import type { Claim, MetaStore, RunFailure, RunOutcome } from "../meta-store/meta-store.ts";
 import { redact } from "../observability/log.ts";
 import { databaseError } from "../postgres/errors.ts";
+import { TaskRetryLater } from "../tasks/retry-later.ts";
 import { type ExecutionEnd, type ExecutorParts, executePipeline, type RunControl } from "./executor.ts";
 import type { Heartbeat, Heartbeats } from "./heartbeat.ts";
 import { type ReportParts, RunReport } from "./run-report.ts";
@@ -63,7 +64,8 @@ async function runAttempts(
     // A batch that was committed ended whatever trouble there was before it.
     const isNew = report.batches > 0;
     const troubledMs = first.troubledMs === null || isNew ? 0 : first.troubledMs + performance.now() - claimedAt;
-    const failed = { attempt: tries, troubledMs, retryForMs: claim.pipeline.retry_for_seconds * 1000 };
+    const askedMs = result instanceof TaskRetryLater ? result.delayMs : undefined;
+    const failed = { attempt: tries, troubledMs, retryForMs: claim.pipeline.retry_for_seconds * 1000, askedMs };
     const decision = decideRetry(await retryClassOf(result, parts, claim), failed, retry, Math.random());
     const failure = { code: result.code, error: redact(`${result.message} ${result.hint}`) };
     switch (decision.action) {

@@ -501,6 +501,12 @@ export const ERROR_CATALOGUE = {
     "Correct the file named in the detail in the folder of tasks, then start again.",
   ),
   TASK_FAILED: entry(422, "never", "A code task failed", "Correct the task's code; the detail shows where it failed."),
+  TASK_RETRY_LATER: entry(
+    503,
+    "wait",
+    "A code task asks to be tried again later",
+    "Nothing, if it passes: the run is tried again by itself. Otherwise look at what the task waits for.",
+  ),
   TASK_TIMEOUT: entry(
     504,
     "never",

@@ -24,6 +24,8 @@ export interface FailedAttempt {
   readonly troubledMs: number;
   /** How long the pipeline may wait for trouble to pass; 0: it is tried a few times only. */
   readonly retryForMs: number;
+  /** The pause that whoever failed asks for. */
+  readonly askedMs?: number | undefined;
 }
 
 /**
@@ -76,11 +78,11 @@ function tryAgain({ attempt }: FailedAttempt, { maxAttempts, backoffMs }: RetryP
 
 /** A pause as long as the trouble has lasted doubles the time with each attempt. The last one comes at the limit. */
 function waitLonger(
-  { troubledMs, retryForMs }: FailedAttempt,
+  { troubledMs, retryForMs, askedMs = 0 }: FailedAttempt,
   { backoffMs, longestPauseMs }: RetryPolicy,
   random: number,
 ): RetryDecision {
   if (troubledMs >= retryForMs) return { action: "fail" };
   const pauseMs = Math.min(Math.max(troubledMs, backoffMs[0] ?? 0), longestPauseMs) * (0.5 + random / 2);
-  return { action: "wait", delayMs: Math.min(Math.ceil(pauseMs), retryForMs - troubledMs) };
+  return { action: "wait", delayMs: Math.min(Math.max(Math.ceil(pauseMs), askedMs), retryForMs - troubledMs) };
 }

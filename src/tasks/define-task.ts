@@ -11,16 +11,18 @@
  *     });
  *
  * A module in a folder without `node_modules` has nothing to import from; it exports a function instead, which is
- * given the same two things: `export default ({ defineTask, z }) => defineTask({ … })`.
+ * given the same things: `export default ({ defineTask, z, RetryLater }) => defineTask({ … })`.
  */
 import { z } from "zod";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Column } from "../domain/row.ts";
 import { TASK_NAME } from "../domain/task-plan.ts";
 import { checkColumns } from "./column-types.ts";
+import type { RetryLater } from "./retry-later.ts";
 import type { TaskRow } from "./row-codec.ts";
 
 export type { Column } from "../domain/row.ts";
+export { RetryLater } from "./retry-later.ts";
 export type { TaskRow } from "./row-codec.ts";
 export type { TaskValue } from "./value-codec.ts";
 export { z };
@@ -93,6 +95,8 @@ export function defineTask<Schema extends z.ZodType = z.ZodObject<Record<never, 
 export interface TaskKit {
   readonly defineTask: typeof defineTask;
   readonly z: typeof z;
+  /** Thrown by a task whose trouble passes. */
+  readonly RetryLater: typeof RetryLater;
 }
 
 /** What a module may export in place of a task. */

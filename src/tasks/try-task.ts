@@ -7,7 +7,7 @@
  *     const [row] = await runTask(shout, [{ title: "Dune" }], { suffix: "!" });
  */
 import type { Column } from "../domain/row.ts";
-import { defineTask, isTask, type Task, type TaskFactory, z } from "./define-task.ts";
+import { defineTask, isTask, RetryLater, type Task, type TaskFactory, z } from "./define-task.ts";
 import { rowDecoder, rowEncoder, type TaskRow } from "./row-codec.ts";
 import { openTransform } from "./typescript/transform.ts";
 import type { TaskValue } from "./value-codec.ts";
@@ -34,7 +34,7 @@ export async function runTask(
 }
 
 function theTask(task: Task | TaskFactory): Task {
-  const [first] = typeof task === "function" ? [task({ defineTask, z })].flat() : [task];
+  const [first] = typeof task === "function" ? [task({ defineTask, z, RetryLater })].flat() : [task];
   if (!isTask(first)) throw new TypeError("runTask needs what defineTask returned, or the function that calls it");
   return first;
 }

@@ -69,6 +69,12 @@ describe("waiting until trouble passes", () => {
     expect(decide("wait", { troubledMs: HOUR_MS })).toEqual({ action: "fail" });
   });
 
+  it("pauses as long as was asked for, within the limit of the pipeline", () => {
+    expect(decide("wait", { askedMs: 90_000 })).toEqual({ action: "wait", delayMs: 90_000 });
+    expect(decide("wait", { troubledMs: 3000, askedMs: 10 })).toEqual({ action: "wait", delayMs: 3000 });
+    expect(decide("wait", { troubledMs: HOUR_MS - 10, askedMs: 90_000 })).toEqual({ action: "wait", delayMs: 10 });
+  });
+
   it("is for exactly the errors that need nobody's help", () => {
     const passing = Object.entries(ERROR_CATALOGUE).filter(([, { retry }]) => mayPass(retry));
     expect(passing.map(([code]) => code).sort()).toEqual([
@@ -77,6 +83,7 @@ describe("waiting until trouble passes", () => {
       "DISK_FULL",
       "SEARCH_BUSY",
       "SEARCH_UNAVAILABLE",
+      "TASK_RETRY_LATER",
       "TOO_MANY_CONNECTIONS",
     ]);
   });

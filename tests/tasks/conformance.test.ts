@@ -32,6 +32,15 @@ describe.each(["TYPESCRIPT", "PYTHON"] as const)("a task in %s", (language) => {
     });
   });
 
+  claim("says that its trouble passes, and how long to wait at least", async () => {
+    await expect(run("later")).rejects.toMatchObject({
+      code: "TASK_RETRY_LATER",
+      retry: "wait",
+      message: "Task later asks to be tried again later: the rates are not there yet",
+      delayMs: 90_000,
+    });
+  });
+
   claim("R2.4 maps rows with its parameters", async () => {
     expect(await run("longer", TYPES, ROWS, { times: 2 })).toEqual([
       ["1", "a!!"],

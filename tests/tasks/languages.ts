@@ -3,7 +3,8 @@ import { pythonModule } from "./task-folder.ts";
 /** The same tasks in both languages, for the tests of what they must have in common. */
 const TYPESCRIPT = `
 const bucket = [{ name: "bucket", type: "text" }];
-export default ({ defineTask, z }) => [
+export default ({ defineTask, z, RetryLater }) => [
+  defineTask({ name: "later", description: "", run() { throw new RetryLater("the rates are not there yet", { delaySeconds: 90 }); } }),
   defineTask({ name: "same", description: "As it came.", run: (rows) => rows }),
   defineTask({ name: "copied", description: "", run: (rows) => rows.map((row) => ({ ...row })) }),
   defineTask({
@@ -48,6 +49,7 @@ const PYTHON = [
     with_nul: "return [{**row, 'title': 'a\\0'} for row in rows]",
     half_pair: "return [{**row, 'title': '\\ud83d'} for row in rows]",
     raises: "return dive(rows)",
+    later: "from vitrina_tasks import RetryLater\nraise RetryLater('the rates are not there yet', delay=90)",
   }),
   "def dive(rows):\n    raise TypeError('no {n} %d' % len(rows))\n",
   `

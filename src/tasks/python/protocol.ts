@@ -1,6 +1,7 @@
 /** The messages of the Python worker; `python/vitrina_tasks/host.py` has the other side and describes them. */
 import { z } from "zod";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
+import { TaskRetryLater } from "../retry-later.ts";
 
 export const PROTOCOL = 1;
 
@@ -26,9 +27,17 @@ const closed = z.object({ type: z.literal("closed") });
 
 const failed = z.object({
   type: z.literal("failed"),
-  code: z.enum(["TASK_UNKNOWN", "TASK_PARAMS_INVALID", "TASK_MODULE_INVALID", "TASK_FAILED", "TASK_RESULT_INVALID"]),
+  code: z.enum([
+    "TASK_UNKNOWN",
+    "TASK_PARAMS_INVALID",
+    "TASK_MODULE_INVALID",
+    "TASK_FAILED",
+    "TASK_RESULT_INVALID",
+    "TASK_RETRY_LATER",
+  ]),
   message: z.string(),
   problems: z.array(z.object({ pointer: z.string(), message: z.string() })),
+  delay_s: z.number().nullable().optional(),
 });
 
 const REPLIES = { describe: described, open: opened, apply: applied, close: closed } as const;
@@ -44,7 +53,8 @@ export function parseReply<Type extends RequestType>(type: Type, line: string): 
   const message = parseJson(line);
   const failure = failed.safeParse(message);
   if (failure.success) {
-    const { code, message: sentence, problems } = failure.data;
+    const { code, message: sentence, problems, delay_s } = failure.data;
+    if (code === "TASK_RETRY_LATER") throw new TaskRetryLater(sentence, delay_s);
     throw new VitrinaError(code, sentence, { problems });
   }
   const reply = REPLIES[type].safeParse(message);

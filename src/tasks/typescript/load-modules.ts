@@ -3,7 +3,7 @@ import { basename, extname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Log } from "../../observability/log.ts";
-import { defineTask, isTask, type Task, type TaskFactory, z } from "../define-task.ts";
+import { defineTask, isTask, RetryLater, type Task, type TaskFactory, z } from "../define-task.ts";
 
 /** True where Node.js runs TypeScript by itself: 22.18 and newer. */
 const runsTypeScript = Boolean((process.features as { typescript?: unknown }).typescript);
@@ -68,7 +68,7 @@ function isFactory(value: unknown): value is TaskFactory {
 
 function callFactory(factory: TaskFactory, file: string): Task[] {
   try {
-    return [factory({ defineTask, z })].flat().filter(isTask);
+    return [factory({ defineTask, z, RetryLater })].flat().filter(isTask);
   } catch (error) {
     throw invalid(file, String(error), error);
   }

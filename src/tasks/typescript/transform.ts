@@ -2,6 +2,7 @@ import { fileURLToPath } from "node:url";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Column } from "../../domain/row.ts";
 import type { PreparedTask, Task } from "../define-task.ts";
+import { isRetryLater, TaskRetryLater } from "../retry-later.ts";
 import { rowDecoder, rowEncoder } from "../row-codec.ts";
 import type { Transform } from "../task.ts";
 import { withinLimits } from "../within-limits.ts";
@@ -56,6 +57,9 @@ const OWN_FOLDER = [new URL("..", import.meta.url).href, fileURLToPath(new URL("
 
 /** Only the author's own frames: those before the first one of this folder. */
 function failure(task: string, error: unknown): VitrinaError {
+  if (isRetryLater(error)) {
+    return new TaskRetryLater(`Task ${task} asks to be tried again later: ${error.message}`, error.delaySeconds, error);
+  }
   const frames = error instanceof Error ? (error.stack ?? "").split("\n").filter((line) => /^\s+at /.test(line)) : [];
   const ours = frames.findIndex((line) => OWN_FOLDER.some((folder) => line.includes(folder)));
   const own = frames.slice(0, ours === -1 ? 5 : ours).join("\n");
