@@ -6,10 +6,11 @@ export interface LeaseTiming {
   /** A third of the lease: one lost heartbeat does not lose the run. */
   readonly heartbeatMs: number;
   /**
-   * The longest statement, and the longest pause within a transaction. Together they are shorter than the lease, so
-   * a frozen runner cannot hold the lock on its lease row beyond the lease.
+   * The longest wait for a lock, and the longest pause within a transaction. Together they are shorter than the lease,
+   * so a frozen runner cannot hold the lock on its lease row beyond the lease. How long a statement computes does not
+   * matter: the lease is locked by the last one.
    */
-  readonly statementTimeoutMs: number;
+  readonly lockTimeoutMs: number;
   readonly idleTimeoutMs: number;
 }
 
@@ -26,7 +27,7 @@ export function leaseTiming(durationMs: number): LeaseTiming {
   return {
     durationMs,
     heartbeatMs: Math.floor(durationMs / 3),
-    statementTimeoutMs: Math.floor(durationMs * 0.6),
+    lockTimeoutMs: Math.floor(durationMs * 0.6),
     idleTimeoutMs: Math.floor(durationMs * 0.3),
   };
 }

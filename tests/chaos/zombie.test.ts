@@ -23,6 +23,7 @@ import {
   ROWS,
   TEXT_KEY,
 } from "../support/chaos-kinds.ts";
+import { until } from "../support/until.ts";
 import type { VitrinaProcess } from "../support/vitrina-process.ts";
 
 interface Case {
@@ -87,6 +88,37 @@ describe.concurrent("a runner that wakes up after its lease", () => {
       await requireGoodEnd(chaos, pipeline, owner);
     },
   );
+});
+
+it("R4.7 a frozen runner's statement may outlast its lease: what it wrote is refused behind it", async ({
+  onTestFinished,
+}) => {
+  const chaos = await openChaos("push-down");
+  onTestFinished(() => chaos.close());
+  await createSource(chaos);
+  const pipeline = await createPipeline(chaos, INCREMENTAL, "push-down", "mart");
+  await chaos.query(`CREATE TABLE ${pipeline.target_table} AS SELECT id, code, title, modified FROM content.film LIMIT 0;
+    ALTER TABLE ${pipeline.target_table} ADD PRIMARY KEY (id);
+    GRANT ALL ON ${pipeline.target_table} TO vitrina_writer;
+    CREATE SEQUENCE analytics.calls; GRANT USAGE ON SEQUENCE analytics.calls TO vitrina_writer;
+    CREATE FUNCTION analytics.once_slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF nextval('analytics.calls') = 1 THEN PERFORM pg_sleep(${(4 * LEASE_MS) / 1000}); END IF; RETURN NULL; END $$;
+    CREATE TRIGGER once_slow AFTER INSERT ON ${pipeline.target_table} EXECUTE FUNCTION analytics.once_slow()`);
+  await chaos.store.requestRun(pipeline.id, "api");
+  const zombie = chaos.runner();
+  const sleeps = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'";
+  await until("its statement is under way", async () => (await chaos.query(sleeps)).length > 0);
+  zombie.signal("SIGSTOP");
+  const owner = chaos.runner("claimed:1:park");
+  await faulted(owner, "claimed", "park");
+  expect(await chaos.query(sleeps)).toHaveLength(1);
+  zombie.signal("SIGCONT");
+  await printed(zombie, /run dropped/);
+  owner.signal("SIGUSR2");
+  await chaos.atRest();
+  expect(await differences(chaos, pipeline.target_table)).toBe(0);
+  const written = (await chaos.store.listRuns(pipeline.id, { limit: 50 })).items;
+  expect(written.reduce((sum, { rows_written }) => sum + rows_written, 0)).toBe(ROWS);
 });
 
 describe.concurrent("a runner whose event loop is blocked", () => {

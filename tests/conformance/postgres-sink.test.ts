@@ -20,9 +20,9 @@ const openSink = () =>
     url: database.urls.writer,
     loaderUrl: undefined,
     applicationName: "vitrina test",
-    statementTimeoutMs: 20_000,
+    lockTimeoutMs: 20_000,
     idleTimeoutMs: 20_000,
-    comparisonTimeoutMs: 20_000,
+    statementTimeoutMs: 20_000,
   });
 
 describeSink("postgres", () => ({

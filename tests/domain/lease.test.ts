@@ -10,9 +10,9 @@ describe("leaseTiming", () => {
     "R4.7 a session of a lease of %i ms ends before the lease does",
     (durationMs) => {
       const timing = leaseTiming(durationMs);
-      expect(timing.statementTimeoutMs).toBeGreaterThan(0);
+      expect(timing.lockTimeoutMs).toBeGreaterThan(0);
       expect(timing.idleTimeoutMs).toBeGreaterThan(0);
-      expect(timing.statementTimeoutMs + timing.idleTimeoutMs).toBeLessThan(durationMs);
+      expect(timing.lockTimeoutMs + timing.idleTimeoutMs).toBeLessThan(durationMs);
     },
   );
 

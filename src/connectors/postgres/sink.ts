@@ -18,11 +18,11 @@ export interface PostgresSinkConfig {
   readonly url: string;
   readonly loaderUrl: string | undefined;
   readonly applicationName: string;
-  /** Both shorter than the lease: a frozen runner must not hold its locks longer than its lease. */
-  readonly statementTimeoutMs: number;
+  /** Both shorter than the lease: a frozen runner must not wait for a lock, or hold one, longer than its lease. */
+  readonly lockTimeoutMs: number;
   readonly idleTimeoutMs: number;
-  /** A comparison holds no lock that others wait for, so it may take longer. */
-  readonly comparisonTimeoutMs: number;
+  /** A statement may take longer than the lease: the heartbeat keeps it, and the fence comes last. */
+  readonly statementTimeoutMs: number;
 }
 
 export function openPostgresSink(config: PostgresSinkConfig): Sink {
@@ -53,9 +53,9 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink {
     async openComparison(request): Promise<Comparison> {
       const { target } = request;
       if (target.kind !== "postgres") throw new VitrinaError("INTERNAL", `Not a PostgreSQL target: ${target.kind}.`);
-      const { comparisonTimeoutMs: timeoutMs } = config;
+      const { statementTimeoutMs: timeoutMs } = config;
       // While the source is read this session waits; it is given up when the source is.
-      const client = await openSession(config, { statementMs: timeoutMs, idleMs: 2 * timeoutMs });
+      const client = await openSession(config, { lockMs: timeoutMs, idleMs: 2 * timeoutMs });
       try {
         return await openTableComparison(client, target, request);
       } catch (error) {
@@ -80,7 +80,7 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink {
 }
 
 function openWriterSession(config: PostgresSinkConfig): Promise<Client> {
-  return openSession(config, { statementMs: config.statementTimeoutMs, idleMs: config.idleTimeoutMs });
+  return openSession(config, { lockMs: config.lockTimeoutMs, idleMs: config.idleTimeoutMs });
 }
 
 /** An address may lead to another server now: after a failover, or by a name of several servers. */
@@ -92,11 +92,11 @@ async function openSibling(config: PostgresSinkConfig, mark: DatabaseMark): Prom
 }
 
 interface SessionLimits {
-  readonly statementMs: number;
+  readonly lockMs: number;
   readonly idleMs: number;
 }
 
-async function openSession(config: PostgresSinkConfig, { statementMs, idleMs }: SessionLimits): Promise<Client> {
+async function openSession(config: PostgresSinkConfig, { lockMs, idleMs }: SessionLimits): Promise<Client> {
   const { loaderUrl } = config;
   return connectForData({
     url: loaderUrl ?? config.url,
@@ -104,8 +104,8 @@ async function openSession(config: PostgresSinkConfig, { statementMs, idleMs }: 
     settings: {
       ...EXACT_TEXT_SETTINGS,
       ...(loaderUrl !== undefined && { role: "vitrina_writer" }),
-      statement_timeout: `${statementMs}ms`,
-      lock_timeout: `${statementMs}ms`,
+      statement_timeout: `${config.statementTimeoutMs}ms`,
+      lock_timeout: `${lockMs}ms`,
       idle_in_transaction_session_timeout: `${idleMs}ms`,
       client_connection_check_interval: "2s",
       jit: "off",
