@@ -131,6 +131,18 @@ export const MUTATIONS = [
     tests: ["tests/integration/three-databases.test.ts"],
   },
   {
+    name: "key: a second row behind the end of a pulled batch is passed over",
+    file: "src/connectors/postgres/pull-batch.ts",
+    replace: [["request.eachOnce && rowCount === limit", "request.eachOnce && rowCount === -limit"]],
+    tests: ["tests/integration/runner.test.ts"],
+  },
+  {
+    name: "key: a load that met a key twice is continued behind it",
+    file: "src/data-plane/executor.ts",
+    replace: [[' === "KEY_NOT_UNIQUE_IN_SOURCE"', ".length === 0"]],
+    tests: ["tests/integration/runner.test.ts"],
+  },
+  {
     name: "types: what could be rounded is taken for a fit",
     file: "src/connectors/postgres/type-fit.ts",
     replace: [["return precision === undefined || scale > 0 ? ROUNDS : withinRange(target);", "return FITS;"]],

@@ -36,6 +36,8 @@ export interface SourceInspector {
   repeatsKey(query: string, key: readonly string[]): Promise<boolean>;
   /** True when it is proven that no two rows of the query have the same values in these columns; nulls aside. */
   isUnique(query: string, columns: readonly string[]): Promise<boolean>;
+  /** How many rows of the query lack a part of the key; counted up to `limit`. */
+  rowsWithoutKey(query: string, key: readonly string[], limit: number): Promise<number>;
   adviseIndex(query: string, orderBy: readonly string[]): Promise<IndexAdvice>;
   estimateRows(request: ReadRequest): Promise<number>;
   canSeek(request: ReadRequest, batchSize: number): Promise<boolean>;

@@ -10,6 +10,7 @@ export interface RowBatch {
   rows(): readonly Row[];
   /** In pieces. */
   copyText(): readonly Buffer[];
+  first(): Row | undefined;
   last(): Row | undefined;
 }
 
@@ -26,6 +27,7 @@ export function batchOfCopyText(bytes: Buffer, count: number): RowBatch {
     count,
     rows,
     copyText: () => (encoded === undefined ? encodeCopyText(rows()) : [encoded]),
+    first: () => (encoded === undefined ? rows()[0] : decodeFirstRow(encoded)),
     last: () => (encoded === undefined ? rows().at(-1) : decodeLastRow(encoded)),
   };
 }
@@ -39,6 +41,11 @@ export function batchOfRows(rows: readonly Row[]): RowBatch {
       encoded ??= encodeCopyText(rows);
       return encoded;
     },
+    first: () => rows[0],
     last: () => rows.at(-1),
   };
+}
+
+function decodeFirstRow(bytes: Buffer): Row | undefined {
+  return decodeCopyText(bytes.subarray(0, bytes.indexOf("\n") + 1))[0];
 }

@@ -53,6 +53,8 @@ export interface ReadRequest {
    * are no rows that lack any of them; they were looked for.
    */
   readonly nulls: "last" | "excluded" | "only" | "none";
+  /** True: the ordering columns are the key. A second row with one would be passed over, and ends the read instead. */
+  readonly eachOnce?: boolean;
 }
 
 /** An incremental key that is no time, so that it cannot be compared with a horizon. */

@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
 import { batchOfRows, type RowBatch } from "../connectors/row-batch.ts";
 import type { BatchResult, OpenTransaction } from "../connectors/sink.ts";
 import type { ReadBatch, SourceReader } from "../connectors/source.ts";
 import type { ScanPosition } from "../domain/checkpoint.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
+import { repeatedKey } from "../domain/reading-plan.ts";
 import type { Row } from "../domain/row.ts";
 import type { BatchCounters } from "../domain/run.ts";
 import type { BatchEffort, LeaseView, RefusedRow } from "../meta-store/meta-store.ts";
@@ -157,6 +159,7 @@ async function writeBatch(
   last: boolean,
   lost: AbortSignal,
 ): Promise<MovedBatch> {
+  requireNewKey(load, batch);
   const { count } = batch;
   const position = positionOf(load, batch);
   const bytes = load.dataPath === "stream" ? bytesOf(batch) : 0;
@@ -213,6 +216,14 @@ function positionOf({ read, columns, progress }: Load, batch: RowBatch): ScanPos
   return batch.rows().map(placeOf).findLast(isWhole) ?? progress.position;
 }
 
+/** Two rows with one key may stand on both sides of a batch's end. */
+function requireNewKey({ read, columns, progress, writer }: Load, batch: RowBatch): void {
+  const first = batch.first();
+  if (!read.eachOnce || first === undefined || progress.position === null) return;
+  const key = read.orderBy.map((name) => first[columns.findIndex((column) => column.name === name)] ?? null);
+  if (isDeepStrictEqual(key, progress.position)) throw repeatedKey(writer.key);
+}
+
 export function advance({ progress }: Load, position: ScanPosition | null, rejected: number): void {
   progress.position = position;
   progress.batchNo += 1;
@@ -248,6 +259,7 @@ export async function record(
   { read, transformed, position, effort, settledRejects = [] }: BatchFacts,
 ): Promise<BatchCounters> {
   const { limits, progress } = load;
+  if (load.read.eachOnce && counts.rows_deduplicated > 0) throw repeatedKey(load.writer.key);
   if (progress.rejected + rejects.length - settledRejects.length > limits.maxRejects) {
     const first = rejects.slice(0, SHOWN_REJECTS).map((reject) => describeReject(load, reject));
     const last = rejects.at(-1)?.reason;

@@ -1,4 +1,5 @@
 import type { Connectors } from "../connectors/index.ts";
+import { VitrinaError } from "../domain/error-catalogue.ts";
 import { mayPass } from "../domain/retry-policy.ts";
 import type { TargetAllowList } from "../domain/target.ts";
 import type { Watermark } from "../domain/watermark.ts";
@@ -65,7 +66,9 @@ export async function executePipeline(
     await faultPoint("prepared");
     await retryRejects(parts.store, load, control, report);
     await readRowsWithoutCursor(parts.store, load, control, report);
-    const stop = await observer.timeStage("batches", () => moveBatches(load, control, report));
+    const stop = await observer
+      .timeStage("batches", () => moveBatches(load, control, report))
+      .catch((error: unknown) => giveUpRepeated(load, error));
     if (stop !== undefined) return stop;
     await faultPoint("load_read");
     await observer.timeStage("end", () => endLoad(load, commit, observer));
@@ -123,6 +126,12 @@ function reachedBy({ pipeline, read, progress }: Load, keepsId: boolean): Waterm
     name === null ? null : (progress.position?.[read.orderBy.indexOf(name)] ?? null);
   const value = partOf(pipeline.incremental_key);
   return value === null ? null : { value, id: keepsId ? partOf(pipeline.incremental_id_key) : null };
+}
+
+/** Continued behind the key, the load would never meet its second row. */
+async function giveUpRepeated(load: Load, error: unknown): Promise<never> {
+  if (error instanceof VitrinaError && error.code === "KEY_NOT_UNIQUE_IN_SOURCE") return giveUpLoad(load, error);
+  throw error;
 }
 
 /**

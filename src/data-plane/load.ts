@@ -9,6 +9,7 @@ import {
   readOrder,
   requireStateOf,
   startPosition,
+  wantsEachKeyOnce,
   watermarkPosition,
 } from "../domain/reading-plan.ts";
 import type { Column } from "../domain/row.ts";
@@ -117,7 +118,8 @@ export async function openLoad(
       hasTransforms: plan.transforms.length > 0,
       isUnique: (names) => source.isUnique(plan.readerQuery, names),
     });
-    const read = { query: plan.readerQuery, columns, ...order };
+    const eachOnce = wantsEachKeyOnce(pipeline, plan.transforms.length > 0);
+    const read = { query: plan.readerQuery, columns, ...order, eachOnce };
     const after = startPosition(pipeline, state, fingerprint, writer.resumed);
     const { dataPath, reason } = await dataPathOf(source, writer, plan, { ...read, after }, pipeline);
     return {

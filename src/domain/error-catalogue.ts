@@ -275,6 +275,12 @@ export const ERROR_CATALOGUE = {
     "The query returns a key more than once",
     "Choose a key that is unique in the query, or group the query by its key.",
   ),
+  KEY_NULL_IN_SOURCE: entry(
+    422,
+    "never",
+    "Rows without a key are rejected",
+    "Filter them out of the query, fill the column in the source, or choose another key.",
+  ),
   CURSOR_UNUSABLE: entry(
     422,
     "never",

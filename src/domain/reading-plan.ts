@@ -56,6 +56,16 @@ export function cursorOf({ incremental_key, incremental_id_key }: ReadFacts["con
   return [...new Set([incremental_key, incremental_id_key])].filter((name) => name !== null);
 }
 
+/** Of two rows with one key a full load would keep either by chance; a code task may still make them one. */
+export function wantsEachKeyOnce({ mode }: PipelineConfig, hasTransforms: boolean): boolean {
+  return mode === "full" && !hasTransforms;
+}
+
+export function repeatedKey(key: readonly string[]): VitrinaError {
+  const names = key.map((name) => `"${name}"`).join(", ");
+  return new VitrinaError("KEY_NOT_UNIQUE_IN_SOURCE", `The query returns several rows with the same ${names}.`);
+}
+
 interface KnownState extends Checkpoint {
   readonly watermark: Watermark;
   readonly watermarkFingerprint: string | null;

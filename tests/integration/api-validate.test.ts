@@ -337,6 +337,11 @@ describe("the key", () => {
   it("R3.4 a key that the query repeats or lacks is told", async () => {
     const twice = film({ source_query: `SELECT id / 2 AS id, title FROM ${table}` });
     expect(told(await validate(twice))).toEqual(["error KEY_NOT_UNIQUE_IN_SOURCE /target_key"]);
+    const keyless = { source_query: `SELECT NULLIF(id, 7) AS id, title FROM ${table}` };
+    expect(told(await validate(film(keyless)))).toEqual(["warning KEY_NULL_IN_SOURCE /target_key"]);
+    expect(told(await validate(film({ ...keyless, max_rejects: 0 })))).toEqual([
+      "error KEY_NULL_IN_SOURCE /target_key",
+    ]);
     const lacking = film({ target_key: ["id", "nobody"] });
     expect(told(await validate(lacking))).toEqual(["error KEY_NOT_IN_QUERY /target_key"]);
   });

@@ -269,8 +269,18 @@ describe("values", () => {
 
   it("R7 of one key several times: the last counts, as in a load; a row without a key is missing", async () => {
     await bench.query(`CREATE TABLE content.film AS SELECT n / 2 AS id, 'same' AS title FROM generate_series(2, 9) n`);
-    const pipeline = await loaded({ source_query: "SELECT id, title FROM content.film", target_key: ["id"] });
-    expect((await reconcile(pipeline)).report.source).toMatchObject({ rows: 8, rows_duplicate: 4 });
+    const pipeline = await bench.create({
+      source_query: "SELECT id, title FROM content.film",
+      target_key: ["id"],
+      create_target: false,
+    });
+    await bench.query(`CREATE TABLE ${pipeline.target_table} (id int PRIMARY KEY, title text);
+      INSERT INTO ${pipeline.target_table} SELECT DISTINCT id, title FROM content.film`);
+    const { status, report } = await reconcile(pipeline);
+    expect({ status, source: report.source }).toMatchObject({
+      status: "MATCH",
+      source: { rows: 8, rows_duplicate: 4 },
+    });
     await bench.query("INSERT INTO content.film VALUES (NULL, 'a'), (NULL, 'b')");
     expect((await reconcile(pipeline)).report.missing).toEqual({ count: 2, keys: [{ id: null }, { id: null }] });
   });

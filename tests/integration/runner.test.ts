@@ -76,10 +76,38 @@ describe("a full load", () => {
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 18, rows_written: 18, batches: 9 });
   });
 
-  it("keeps the last of several rows with one key, and counts the others", async () => {
+  it("keeps the last of several rows with one key in an incremental load, and counts the others", async () => {
     await bench.query("CREATE TABLE content.film AS SELECT n / 2 AS id, n FROM generate_series(0, 9) n");
-    const pipeline = await bench.create({ source_query: "SELECT id, n FROM content.film", target_key: ["id"] });
+    const cursor = { mode: "incremental", incremental_key: "n", incremental_id_key: "id" };
+    const pipeline = await bench.create({
+      source_query: "SELECT id, n FROM content.film",
+      target_key: ["id"],
+      ...cursor,
+    });
     expect(await bench.run(pipeline)).toMatchObject({ rows_read: 10, rows_written: 5, rows_deduplicated: 5 });
+    expect(await bench.rowsOf(pipeline.target_table)).toEqual(["(0,1)", "(1,3)", "(2,5)", "(3,7)", "(4,9)"]);
+  });
+
+  it.each([
+    ["by stream, within a batch", "", 1000],
+    ["by stream, at the end of a batch", "", 500],
+    ["by push-down, within a batch", "CREATE INDEX ON content.film (id)", 1000],
+    ["by push-down, at the end of a batch", "CREATE INDEX ON content.film (id)", 500],
+  ])("refuses a full load whose query returns a key twice, again and again, %s", async (path, index, batch_size) => {
+    await bench.query(`CREATE TABLE content.film AS
+      SELECT CASE n WHEN 501 THEN 500 ELSE n END AS id, n FROM generate_series(1, 3000) n; ${index}; ANALYZE content.film`);
+    const pipeline = await bench.create({
+      source_query: "SELECT id, n FROM content.film",
+      target_key: ["id"],
+      batch_size,
+    });
+    for (const _time of ["first", "second"]) {
+      const run = await bench.run(pipeline);
+      expect(run).toMatchObject({ status: "FAILED", error_code: "KEY_NOT_UNIQUE_IN_SOURCE" });
+      expect(path).toContain(run.data_path);
+    }
+    await bench.query("DELETE FROM content.film WHERE n = 501");
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 2999 });
   });
 });
 

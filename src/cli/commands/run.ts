@@ -72,8 +72,12 @@ function oneOrAll(names: readonly string[], answers: readonly unknown[]): unknow
   return names.length === 1 ? (answers[0] ?? null) : answers;
 }
 
+/** Rows left out because a later one has the same key: a column for them only where there are some. */
+export const REPEATED = { title: "REPEATED", align: "right" } as const;
+
 function runSummary(runs: readonly Run[]): Table {
   const right = "right" as const;
+  const hasRepeated = runs.some(({ rows_deduplicated }) => rows_deduplicated > 0);
   return {
     columns: [
       { title: "PIPELINE" },
@@ -82,6 +86,7 @@ function runSummary(runs: readonly Run[]): Table {
       { title: "WRITTEN", align: right },
       { title: "UNCHANGED", align: right },
       { title: "DELETED", align: right },
+      ...(hasRepeated ? [REPEATED] : []),
       { title: "REJECTED", align: right },
       { title: "ROWS/S", align: right },
       { title: "SECONDS", align: right },
@@ -93,6 +98,7 @@ function runSummary(runs: readonly Run[]): Table {
       count(run.rows_written),
       count(run.rows_unchanged),
       count(run.rows_deleted),
+      ...(hasRepeated ? [count(run.rows_deduplicated)] : []),
       count(run.rows_rejected),
       count(run.rows_per_second),
       secondsOf(run),

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Run } from "../api-types.ts";
 import { type Cli, type Table, withCli } from "../cli.ts";
 import { count, localTime } from "../words.ts";
-import { secondsOf } from "./run.ts";
+import { REPEATED, secondsOf } from "./run.ts";
 
 const MOST = 200;
 const STATUSES: readonly Run["status"][] = ["RUNNING", "SUCCESS", "FAILED", "PAUSED"];
@@ -58,6 +58,7 @@ async function runs(cli: Cli, id: string | undefined, { limit, since, status }: 
 }
 
 function runTable(items: readonly Run[], isOfAll: boolean, isChosen: boolean): Table {
+  const hasRepeated = items.some(({ rows_deduplicated }) => rows_deduplicated > 0);
   return {
     columns: [
       ...(isOfAll ? [{ title: "PIPELINE" }] : []),
@@ -69,6 +70,7 @@ function runTable(items: readonly Run[], isOfAll: boolean, isChosen: boolean): T
       { title: "READ", align: "right" },
       { title: "WRITTEN", align: "right" },
       { title: "DELETED", align: "right" },
+      ...(hasRepeated ? [REPEATED] : []),
       { title: "REJECTED", align: "right" },
       { title: "SECONDS", align: "right" },
       { title: "ERROR" },
@@ -83,6 +85,7 @@ function runTable(items: readonly Run[], isOfAll: boolean, isChosen: boolean): T
       count(run.rows_read),
       count(run.rows_written),
       count(run.rows_deleted),
+      ...(hasRepeated ? [count(run.rows_deduplicated)] : []),
       count(run.rows_rejected),
       secondsOf(run),
       run.error ?? "",

@@ -70,5 +70,8 @@ function sayErrors(cli: Cli, all: readonly Status[]): void {
   for (const { name, status, waiting, last_run: run } of all) {
     if (waiting !== null) cli.terminal.say(`${name} ${waitingSentence(waiting)}`);
     if (status === "FAILED" && run?.error) cli.terminal.say(`${name}: ${run.error}`);
+    const repeated = run?.rows_deduplicated ?? 0;
+    if (repeated > 0)
+      cli.terminal.say(`${name}: ${count(repeated)} rows were left out: later ones have the same keys.`);
   }
 }

@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
+import { repeatedKey } from "../../domain/reading-plan.ts";
 import { faultPoint } from "../../observability/fault-points.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { loadError } from "../../postgres/errors.ts";
 import type { PullBatch, PulledRows } from "../sink.ts";
 import type { ReadRequest } from "../source.ts";
 import type { Load } from "./loads/load.ts";
-import { type OrderColumn, readStatement } from "./query-text.ts";
+import { type OrderColumn, readStatement, upTo } from "./query-text.ts";
 import { extended, orderColumns } from "./read-session.ts";
 import { createStage, inspectStage, STAGE, type StagedRows } from "./stage.ts";
 import { commitStaged, inBatch } from "./table-writer.ts";
@@ -142,6 +143,7 @@ async function stageFromSource(
       `INSERT INTO ${STAGE} (${nameList(table.columns)})\n${readStatement(request, order)}\nLIMIT ${limit}`,
     );
     const rows = await inspectStage(client, table, request.orderBy);
+    if (request.eachOnce && rowCount === limit) await requireSingle(client, request, order, rows.position);
     await client.query("COMMIT");
     await faultPoint("batch_staged");
     return { rows, count: rowCount ?? 0, position: rows.position };
@@ -149,4 +151,17 @@ async function stageFromSource(
     await client.query("ROLLBACK").catch(() => undefined);
     throw loadError(error, "read the source", "SOURCE_QUERY_FAILED");
   }
+}
+
+/** The next batch begins behind the last key of this one: a second row with that key would be passed over. */
+async function requireSingle(
+  client: Client,
+  request: ReadRequest,
+  order: readonly OrderColumn[],
+  position: PulledRows["position"],
+): Promise<void> {
+  const fromKey = readStatement({ ...request, after: position, inclusive: true }, order);
+  const ofKey = upTo(position, order, "r");
+  const { rows } = await extended(client, `SELECT count(*) FROM (${fromKey}\nLIMIT 2) AS r WHERE ${ofKey}`);
+  if (Number(rows[0]?.[0]) > 1) throw repeatedKey(request.orderBy);
 }

@@ -40,6 +40,7 @@ export function openSourceInspector(config: SourceInspectorConfig): SourceInspec
     requireFittingStart: (columns, rules) => session.ask((client) => requireFittingStart(client, columns, rules)),
     isUnique: (query, columns) => session.ask((client) => isUnique(client, query, columns)),
     repeatsKey: (query, key) => session.ask((client) => repeatsKey(client, query, key)),
+    rowsWithoutKey: (query, key, limit) => session.ask((client) => rowsWithoutKey(client, query, key, limit)),
     adviseIndex: (query, orderBy) => session.ask((client) => adviseIndex(client, query, orderBy)),
     estimateRows: (request) => session.ask((client) => estimateRows(client, request)),
     canSeek: (request, batchSize) => session.ask((client) => canSeek(client, request, batchSize)),
@@ -53,7 +54,17 @@ async function repeatsKey(client: Client, query: string, key: readonly string[])
   const names = key.map((name) => `q.${quoteIdentifier(name)}`).join(", ");
   const { rows } = await extended(
     client,
-    `SELECT EXISTS (SELECT 1 FROM ${asSubquery(query)} GROUP BY ${names} HAVING count(*) > 1)`,
+    `SELECT EXISTS (SELECT 1 FROM ${asSubquery(query)} WHERE NOT (${lacksPart(key)}) GROUP BY ${names} HAVING count(*) > 1)`,
   );
   return rows[0]?.[0] === "t";
+}
+
+async function rowsWithoutKey(client: Client, query: string, key: readonly string[], limit: number): Promise<number> {
+  const found = `SELECT 1 FROM ${asSubquery(query)} WHERE ${lacksPart(key)} LIMIT ${limit}`;
+  const { rows } = await extended(client, `SELECT count(*) FROM (${found}) AS r`);
+  return Number(rows[0]?.[0]);
+}
+
+function lacksPart(key: readonly string[]): string {
+  return key.map((name) => `q.${quoteIdentifier(name)} IS NULL`).join(" OR ");
 }

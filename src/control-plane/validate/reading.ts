@@ -7,8 +7,10 @@ import {
   chooseDataPath,
   cursorOf,
   readOrder,
+  repeatedKey,
   requireStateOf,
   startPosition,
+  wantsEachKeyOnce,
 } from "../../domain/reading-plan.ts";
 import type { CursorRules } from "../../domain/watermark.ts";
 import type { Validation } from "./operations.ts";
@@ -29,6 +31,7 @@ export async function checkReading(
   const { config, plan } = validator;
   const key = target?.key ?? config.target_key;
   await checkKey(validator, source, query, key);
+  await checkMissingKeys(validator, source, query, key);
   const isCursorUsable = await checkCursor(validator, source, query);
   if (isCursorUsable) await checkCursorTies(validator, source, query, key);
   const order = await orderOf(validator, source, query, key);
@@ -77,12 +80,26 @@ async function checkKey(
   const check = { pointer: "/target_key", question: "whether the key is unique in the source" };
   const isRepeated = await findings.attempt(check, () => source.repeatsKey(query.text, key));
   if (isRepeated !== true) return;
-  const isRefused = config.mode === "full" && plan.transforms.length === 0;
+  const isRefused = wantsEachKeyOnce(config, plan.transforms.length > 0);
+  findings.add(repeatedKey(key), check.pointer, isRefused ? "error" : "warning");
+}
+
+/** Rows without a key are rejected, each of them; a code task may still give them one. */
+async function checkMissingKeys(
+  { config, plan, findings }: Validator,
+  source: SourceInspector,
+  query: CheckedQuery,
+  key: readonly string[],
+): Promise<void> {
+  if (key.length === 0 || key.some((name) => !hasColumn(query, name))) return;
+  const { max_rejects: most, mode } = config;
+  const check = { pointer: "/target_key", question: "whether rows lack a key" };
+  const missing = await findings.attempt(check, () => source.rowsWithoutKey(query.text, key, most + 1));
+  if (missing === undefined || missing === 0) return;
+  const isRefused = missing > most && mode === "full" && plan.transforms.length === 0;
   const names = key.map((name) => `"${name}"`).join(", ");
-  const problem = new VitrinaError(
-    "KEY_NOT_UNIQUE_IN_SOURCE",
-    `The query returns several rows with the same ${names}.`,
-  );
+  const rows = missing > most ? `more than ${most} rows` : missing === 1 ? "a row" : `${missing} rows`;
+  const problem = new VitrinaError("KEY_NULL_IN_SOURCE", `The query returns ${rows} without a value for ${names}.`);
   findings.add(problem, check.pointer, isRefused ? "error" : "warning");
 }
 
