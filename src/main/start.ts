@@ -71,6 +71,8 @@ async function announceDemo(settings: Settings, adminUrl: string, store: MetaSto
       return say("Cinema demo loaded: schemas content and ugc.");
     case "skipped":
       return say("The database has schemas content or ugc of its own: the demo was not loaded.");
+    case "extended":
+      return say("Pipelines of the cinema demo for the search cluster added.");
     case "present":
       return;
   }
