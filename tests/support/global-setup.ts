@@ -1,9 +1,10 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/embedded-postgres/start-embedded-postgres.ts";
 import { createTemplate } from "./database.ts";
+import { endLeftProcesses } from "./left-processes.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -16,10 +17,16 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const dataDir = await mkdtemp(join(tmpdir(), "vitrina-tests-"));
   const postgres = await startTestServer(dataDir);
   project.provide("postgresUrl", postgres.url);
+  const processList = join(dataDir, "..", `${basename(dataDir)}-processes`);
+  await writeFile(processList, "");
+  project.provide("processList", processList);
   await createTemplate(postgres.url);
   return async () => {
+    const left = endLeftProcesses(processList);
+    if (left.length > 0) console.log(`Ended what the tests had left behind: ${left.join(", ")}.`);
     await postgres.stop();
     await rm(dataDir, { recursive: true, force: true });
+    await rm(processList, { force: true });
     // Said at the end, where it is read. The search suite itself comes by here too, with its own files.
     const isSearchSuite = project.config.include.some((pattern) => pattern.startsWith("tests/search/"));
     if (!isSearchSuite)

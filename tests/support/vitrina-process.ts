@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { noteProcess } from "./left-processes.ts";
 import { until } from "./until.ts";
 
 const COMMAND = fileURLToPath(new URL("../../bin/vitrina.mjs", import.meta.url));
@@ -31,6 +32,7 @@ export function spawnVitrina(args: string[], options: SpawnOptions = {}): Vitrin
     stdio: ["ignore", "pipe", "pipe"],
     ...(options.uid !== undefined && { uid: options.uid, gid: options.uid }),
   });
+  noteProcess(child.pid);
   let output = "";
   const collect = (chunk: Buffer): void => {
     output += chunk.toString();

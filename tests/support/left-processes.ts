@@ -1,0 +1,36 @@
+import { spawnSync } from "node:child_process";
+import { appendFileSync, readFileSync } from "node:fs";
+import { inject } from "vitest";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** The file in which the processes of the tests are noted. */
+    processList: string;
+  }
+}
+
+/**
+ * A test stops what it started. When vitest itself is interrupted no test comes to that, and a worker may be gone without
+ * a word; so every process is written down, and whatever is left is ended when the whole run is over.
+ */
+export function noteProcess(pid: number | undefined): void {
+  if (pid !== undefined) appendFileSync(inject("processList"), `${pid}\n`);
+}
+
+/** The number may belong to somebody else by now, so the command is looked at, too. */
+export function endLeftProcesses(processList: string): number[] {
+  const pids = readFileSync(processList, "utf8").split("\n").filter(Boolean).map(Number);
+  const isOurs = (pid: number): boolean =>
+    spawnSync("ps", ["-o", "command=", "-p", String(pid)], { encoding: "utf8" }).stdout?.includes("bin/vitrina.mjs");
+  const left = pids.filter(isAlive).filter(isOurs);
+  for (const pid of left) process.kill(pid, "SIGKILL");
+  return left;
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
