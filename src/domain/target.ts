@@ -12,7 +12,7 @@ export interface TargetAllowList {
   readonly schemas: readonly string[];
   /** Exact index names, or patterns in which `*` stands for any characters. */
   readonly indexes: readonly string[];
-  /** When there are any, only these of them: `analytics.film_dim`, `es:films`, `analytics.mart_*`. */
+  /** When there are any, only these of them: `analytics.orders`, `es:films`, `analytics.mart_*`. */
   readonly only?: readonly string[] | undefined;
 }
 

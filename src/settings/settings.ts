@@ -32,7 +32,7 @@ const searchUrls = commaList.refine(
 
 const targetPatterns = commaList.refine(
   (targets) => targets.every((target) => /^es:[^:]+$|^[^:]+\.[^:]+$/.test(target)),
-  "is not a list of targets, such as analytics.film_dim,es:films, separated by commas",
+  "is not a list of targets, such as analytics.orders,es:films, separated by commas",
 );
 
 const logLevel = z.enum(LOG_LEVELS, "is not debug, info, warn, error or silent");
