@@ -27,12 +27,16 @@ const ANSWER_TIMEOUT_MS = 60_000;
 export class ApiProblem extends CliFailure {
   readonly status: number;
   readonly code: string;
+  readonly hint: string;
+  readonly errors: NonNullable<Problem["errors"]>;
 
   constructor(problem: Problem) {
     const { detail, hint, errors = [] } = problem;
     super(exitCodeOf(problem), detail, [hint, ...errors.flatMap(lineOf)]);
     this.status = problem.status;
     this.code = problem.code;
+    this.hint = hint;
+    this.errors = errors;
   }
 }
 

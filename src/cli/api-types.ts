@@ -6,6 +6,7 @@ export type Pipeline = {
   readonly name: string;
   /** What the pipeline is for. */
   readonly description: string;
+  /** PYTHON or TYPESCRIPT: the plan must have a task in it. SQL: the query, whatever follows it. */
   readonly type: "SQL" | "PYTHON" | "TYPESCRIPT";
   readonly source_type: "postgres";
   /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
@@ -61,6 +62,7 @@ export type Pipeline = {
     readonly task_type: string;
     /** The query, or the name of a registered task and its parameters as JSON. */
     readonly body: string;
+    /** Null: what is read stands in the query. Anything else is refused. */
     readonly source_table: string | null;
     /** Only the last task may override the pipeline's target. */
     readonly target_table: string | null;
@@ -256,6 +258,100 @@ export type Problem = {
 };
 
 export interface Operations {
+  /** Create or change several pipelines, all or none */
+  applyPipelines: {
+    body: {
+      readonly pipelines: readonly {
+        /** Unique name; usable instead of the id in every path. */
+        readonly name: string;
+        /** What the pipeline is for. */
+        readonly description?: string;
+        /** PYTHON or TYPESCRIPT: the plan must have a task in it. SQL: the query, whatever follows it. */
+        readonly type?: "SQL" | "PYTHON" | "TYPESCRIPT";
+        readonly source_type?: "postgres";
+        /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+        readonly source_connection?: string;
+        /** One SELECT. Ignored when the pipeline has tasks. */
+        readonly source_query?: string;
+        /** analytics.<table> or es:<index>. */
+        readonly target_table?: string;
+        /** Key columns of the target; empty: the target's primary key. */
+        readonly target_key?: readonly string[];
+        /** What only some kinds of target can be told. */
+        readonly target_options?: {
+          /** Index: the definition of a field, instead of the one that follows from the column's type. */
+          readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+          /** Index: its settings, such as analysis or number_of_shards. */
+          readonly settings?: Readonly<Record<string, unknown>>;
+          /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+          readonly keep_previous_hours?: number;
+          /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+          readonly delete_when?: string;
+        };
+        /** Create the target from the query's column types when it is missing. */
+        readonly create_target?: boolean;
+        /** Add columns of the query that the target lacks, instead of refusing to run. */
+        readonly add_columns?: boolean;
+        /** Full mode: let a source without rows empty the target. */
+        readonly allow_empty?: boolean;
+        /** Full mode: refuse to delete a larger share of the target. */
+        readonly max_delete_percent?: number;
+        /** Fail when the target refuses more rows than this in a run. */
+        readonly max_rejects?: number;
+        readonly mode?: "full" | "incremental";
+        readonly incremental_key?: string | null;
+        readonly incremental_id_key?: string | null;
+        /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+        readonly null_cursor?: "reject" | "exclude" | "each_run";
+        /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+        readonly lookback_seconds?: number;
+        /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+        readonly lookback_numbers?: number;
+        /** Rows per batch. */
+        readonly batch_size?: number;
+        /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+        readonly retry_for_seconds?: number;
+        readonly enabled?: boolean;
+        /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+        readonly schedule_interval?: string | null;
+        /** The task plan; empty: source_query alone. */
+        readonly tasks?: readonly {
+          /** Position in the plan, from 1. */
+          readonly order_index: number;
+          /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+          readonly task_type: string;
+          /** The query, or the name of a registered task and its parameters as JSON. */
+          readonly body: string;
+          /** Null: what is read stands in the query. Anything else is refused. */
+          readonly source_table?: string | null;
+          /** Only the last task may override the pipeline's target. */
+          readonly target_table?: string | null;
+        }[];
+        readonly id?: string;
+      }[];
+    };
+    answer: {
+      readonly pipelines: readonly {
+        readonly done: "created" | "changed" | "unchanged";
+        readonly pipeline: Pipeline;
+        /** What could not be checked, and what a run survives. */
+        readonly warnings: readonly {
+          /** Stable; programs decide by it. */
+          readonly code: string;
+          /** With an error a run fails; a warning it survives. */
+          readonly severity: "error" | "warning";
+          /** JSON pointer to the field; empty: the pipeline as a whole. */
+          readonly pointer: string;
+          readonly message: string;
+          /** What to do next. */
+          readonly hint: string;
+          /** Where in the query, from 1. */
+          readonly line?: number;
+          readonly column?: number;
+        }[];
+      }[];
+    };
+  };
   /** Make a key */
   createKey: {
     body: {
@@ -287,6 +383,7 @@ export interface Operations {
       readonly name: string;
       /** What the pipeline is for. */
       readonly description?: string;
+      /** PYTHON or TYPESCRIPT: the plan must have a task in it. SQL: the query, whatever follows it. */
       readonly type?: "SQL" | "PYTHON" | "TYPESCRIPT";
       readonly source_type?: "postgres";
       /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
@@ -342,13 +439,114 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
+        /** Null: what is read stands in the query. Anything else is refused. */
         readonly source_table?: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table?: string | null;
       }[];
       readonly id?: string;
     };
-    answer: Pipeline;
+    answer: {
+      /** Unique name; usable instead of the id in every path. */
+      readonly name: string;
+      /** What the pipeline is for. */
+      readonly description: string;
+      /** PYTHON or TYPESCRIPT: the plan must have a task in it. SQL: the query, whatever follows it. */
+      readonly type: "SQL" | "PYTHON" | "TYPESCRIPT";
+      readonly source_type: "postgres";
+      /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+      readonly source_connection: string;
+      /** One SELECT. Ignored when the pipeline has tasks. */
+      readonly source_query: string;
+      /** analytics.<table> or es:<index>. */
+      readonly target_table: string;
+      /** Key columns of the target; empty: the target's primary key. */
+      readonly target_key: readonly string[];
+      /** What only some kinds of target can be told. */
+      readonly target_options: {
+        /** Index: the definition of a field, instead of the one that follows from the column's type. */
+        readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+        /** Index: its settings, such as analysis or number_of_shards. */
+        readonly settings?: Readonly<Record<string, unknown>>;
+        /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+        readonly keep_previous_hours?: number;
+        /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+        readonly delete_when?: string;
+      };
+      /** Create the target from the query's column types when it is missing. */
+      readonly create_target: boolean;
+      /** Add columns of the query that the target lacks, instead of refusing to run. */
+      readonly add_columns: boolean;
+      /** Full mode: let a source without rows empty the target. */
+      readonly allow_empty: boolean;
+      /** Full mode: refuse to delete a larger share of the target. */
+      readonly max_delete_percent: number;
+      /** Fail when the target refuses more rows than this in a run. */
+      readonly max_rejects: number;
+      readonly mode: "full" | "incremental";
+      readonly incremental_key: string | null;
+      readonly incremental_id_key: string | null;
+      /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+      readonly null_cursor: "reject" | "exclude" | "each_run";
+      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      readonly lookback_seconds: number;
+      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      readonly lookback_numbers: number;
+      /** Rows per batch. */
+      readonly batch_size: number;
+      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      readonly retry_for_seconds: number;
+      readonly enabled: boolean;
+      /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+      readonly schedule_interval: string | null;
+      /** The task plan; empty: source_query alone. */
+      readonly tasks: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        /** Null: what is read stands in the query. Anything else is refused. */
+        readonly source_table: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table: string | null;
+      }[];
+      readonly id: string;
+      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+      /** Counts the requests to run; the runs of a request carry its number. */
+      readonly run_request: number;
+      /** Set while it waits until trouble passes. */
+      readonly waiting: {
+        /** Of the error that the last attempt met. */
+        readonly code: string;
+        readonly reason: string;
+        /** When the trouble began; a committed batch ends it. */
+        readonly since: string;
+        /** The next attempt comes then; requesting a run makes it at once. */
+        readonly until: string;
+      } | null;
+      /** When the schedule fires next; null without one, or while it is planned. */
+      readonly next_run_at: string | null;
+      readonly config_version: number;
+      readonly created_at: string;
+      readonly updated_at: string;
+      /** What could not be checked, and what a run survives; left out when there is nothing. */
+      readonly warnings?: readonly {
+        /** Stable; programs decide by it. */
+        readonly code: string;
+        /** With an error a run fails; a warning it survives. */
+        readonly severity: "error" | "warning";
+        /** JSON pointer to the field; empty: the pipeline as a whole. */
+        readonly pointer: string;
+        readonly message: string;
+        /** What to do next. */
+        readonly hint: string;
+        /** Where in the query, from 1. */
+        readonly line?: number;
+        readonly column?: number;
+      }[];
+    };
   };
   /** Delete a pipeline */
   deletePipeline: {
@@ -494,6 +692,7 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
+        /** Null: what is read stands in the query. Anything else is refused. */
         readonly source_table: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table: string | null;
@@ -874,6 +1073,7 @@ export interface Operations {
       readonly name?: string;
       /** What the pipeline is for. */
       readonly description?: string;
+      /** PYTHON or TYPESCRIPT: the plan must have a task in it. SQL: the query, whatever follows it. */
       readonly type?: "SQL" | "PYTHON" | "TYPESCRIPT";
       readonly source_type?: "postgres";
       /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
@@ -929,6 +1129,7 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
+        /** Null: what is read stands in the query. Anything else is refused. */
         readonly source_table?: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table?: string | null;
@@ -1009,12 +1210,113 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
+        /** Null: what is read stands in the query. Anything else is refused. */
         readonly source_table?: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table?: string | null;
       }[];
     };
-    answer: Pipeline;
+    answer: {
+      /** Unique name; usable instead of the id in every path. */
+      readonly name: string;
+      /** What the pipeline is for. */
+      readonly description: string;
+      /** PYTHON or TYPESCRIPT: the plan must have a task in it. SQL: the query, whatever follows it. */
+      readonly type: "SQL" | "PYTHON" | "TYPESCRIPT";
+      readonly source_type: "postgres";
+      /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+      readonly source_connection: string;
+      /** One SELECT. Ignored when the pipeline has tasks. */
+      readonly source_query: string;
+      /** analytics.<table> or es:<index>. */
+      readonly target_table: string;
+      /** Key columns of the target; empty: the target's primary key. */
+      readonly target_key: readonly string[];
+      /** What only some kinds of target can be told. */
+      readonly target_options: {
+        /** Index: the definition of a field, instead of the one that follows from the column's type. */
+        readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+        /** Index: its settings, such as analysis or number_of_shards. */
+        readonly settings?: Readonly<Record<string, unknown>>;
+        /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+        readonly keep_previous_hours?: number;
+        /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+        readonly delete_when?: string;
+      };
+      /** Create the target from the query's column types when it is missing. */
+      readonly create_target: boolean;
+      /** Add columns of the query that the target lacks, instead of refusing to run. */
+      readonly add_columns: boolean;
+      /** Full mode: let a source without rows empty the target. */
+      readonly allow_empty: boolean;
+      /** Full mode: refuse to delete a larger share of the target. */
+      readonly max_delete_percent: number;
+      /** Fail when the target refuses more rows than this in a run. */
+      readonly max_rejects: number;
+      readonly mode: "full" | "incremental";
+      readonly incremental_key: string | null;
+      readonly incremental_id_key: string | null;
+      /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+      readonly null_cursor: "reject" | "exclude" | "each_run";
+      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      readonly lookback_seconds: number;
+      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      readonly lookback_numbers: number;
+      /** Rows per batch. */
+      readonly batch_size: number;
+      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      readonly retry_for_seconds: number;
+      readonly enabled: boolean;
+      /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+      readonly schedule_interval: string | null;
+      /** The task plan; empty: source_query alone. */
+      readonly tasks: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        /** Null: what is read stands in the query. Anything else is refused. */
+        readonly source_table: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table: string | null;
+      }[];
+      readonly id: string;
+      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+      /** Counts the requests to run; the runs of a request carry its number. */
+      readonly run_request: number;
+      /** Set while it waits until trouble passes. */
+      readonly waiting: {
+        /** Of the error that the last attempt met. */
+        readonly code: string;
+        readonly reason: string;
+        /** When the trouble began; a committed batch ends it. */
+        readonly since: string;
+        /** The next attempt comes then; requesting a run makes it at once. */
+        readonly until: string;
+      } | null;
+      /** When the schedule fires next; null without one, or while it is planned. */
+      readonly next_run_at: string | null;
+      readonly config_version: number;
+      readonly created_at: string;
+      readonly updated_at: string;
+      /** What could not be checked, and what a run survives; left out when there is nothing. */
+      readonly warnings?: readonly {
+        /** Stable; programs decide by it. */
+        readonly code: string;
+        /** With an error a run fails; a warning it survives. */
+        readonly severity: "error" | "warning";
+        /** JSON pointer to the field; empty: the pipeline as a whole. */
+        readonly pointer: string;
+        readonly message: string;
+        /** What to do next. */
+        readonly hint: string;
+        /** Where in the query, from 1. */
+        readonly line?: number;
+        readonly column?: number;
+      }[];
+    };
   };
   /** Compare source and target */
   requestReconcile: {
@@ -1061,7 +1363,107 @@ export interface Operations {
       /** The number of the version. */
       readonly version: number;
     };
-    answer: Pipeline;
+    answer: {
+      /** Unique name; usable instead of the id in every path. */
+      readonly name: string;
+      /** What the pipeline is for. */
+      readonly description: string;
+      /** PYTHON or TYPESCRIPT: the plan must have a task in it. SQL: the query, whatever follows it. */
+      readonly type: "SQL" | "PYTHON" | "TYPESCRIPT";
+      readonly source_type: "postgres";
+      /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+      readonly source_connection: string;
+      /** One SELECT. Ignored when the pipeline has tasks. */
+      readonly source_query: string;
+      /** analytics.<table> or es:<index>. */
+      readonly target_table: string;
+      /** Key columns of the target; empty: the target's primary key. */
+      readonly target_key: readonly string[];
+      /** What only some kinds of target can be told. */
+      readonly target_options: {
+        /** Index: the definition of a field, instead of the one that follows from the column's type. */
+        readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+        /** Index: its settings, such as analysis or number_of_shards. */
+        readonly settings?: Readonly<Record<string, unknown>>;
+        /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+        readonly keep_previous_hours?: number;
+        /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+        readonly delete_when?: string;
+      };
+      /** Create the target from the query's column types when it is missing. */
+      readonly create_target: boolean;
+      /** Add columns of the query that the target lacks, instead of refusing to run. */
+      readonly add_columns: boolean;
+      /** Full mode: let a source without rows empty the target. */
+      readonly allow_empty: boolean;
+      /** Full mode: refuse to delete a larger share of the target. */
+      readonly max_delete_percent: number;
+      /** Fail when the target refuses more rows than this in a run. */
+      readonly max_rejects: number;
+      readonly mode: "full" | "incremental";
+      readonly incremental_key: string | null;
+      readonly incremental_id_key: string | null;
+      /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+      readonly null_cursor: "reject" | "exclude" | "each_run";
+      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      readonly lookback_seconds: number;
+      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      readonly lookback_numbers: number;
+      /** Rows per batch. */
+      readonly batch_size: number;
+      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      readonly retry_for_seconds: number;
+      readonly enabled: boolean;
+      /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+      readonly schedule_interval: string | null;
+      /** The task plan; empty: source_query alone. */
+      readonly tasks: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        /** Null: what is read stands in the query. Anything else is refused. */
+        readonly source_table: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table: string | null;
+      }[];
+      readonly id: string;
+      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+      /** Counts the requests to run; the runs of a request carry its number. */
+      readonly run_request: number;
+      /** Set while it waits until trouble passes. */
+      readonly waiting: {
+        /** Of the error that the last attempt met. */
+        readonly code: string;
+        readonly reason: string;
+        /** When the trouble began; a committed batch ends it. */
+        readonly since: string;
+        /** The next attempt comes then; requesting a run makes it at once. */
+        readonly until: string;
+      } | null;
+      /** When the schedule fires next; null without one, or while it is planned. */
+      readonly next_run_at: string | null;
+      readonly config_version: number;
+      readonly created_at: string;
+      readonly updated_at: string;
+      /** What could not be checked, and what a run survives; left out when there is nothing. */
+      readonly warnings?: readonly {
+        /** Stable; programs decide by it. */
+        readonly code: string;
+        /** With an error a run fails; a warning it survives. */
+        readonly severity: "error" | "warning";
+        /** JSON pointer to the field; empty: the pipeline as a whole. */
+        readonly pointer: string;
+        readonly message: string;
+        /** What to do next. */
+        readonly hint: string;
+        /** Where in the query, from 1. */
+        readonly line?: number;
+        readonly column?: number;
+      }[];
+    };
   };
   /** Try rejected rows again */
   retryRejects: {
@@ -1132,6 +1534,7 @@ export interface Operations {
       readonly name?: string;
       /** What the pipeline is for. */
       readonly description?: string;
+      /** PYTHON or TYPESCRIPT: the plan must have a task in it. SQL: the query, whatever follows it. */
       readonly type?: "SQL" | "PYTHON" | "TYPESCRIPT";
       readonly source_type?: "postgres";
       /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
@@ -1187,12 +1590,113 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
+        /** Null: what is read stands in the query. Anything else is refused. */
         readonly source_table?: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table?: string | null;
       }[];
     };
-    answer: Pipeline;
+    answer: {
+      /** Unique name; usable instead of the id in every path. */
+      readonly name: string;
+      /** What the pipeline is for. */
+      readonly description: string;
+      /** PYTHON or TYPESCRIPT: the plan must have a task in it. SQL: the query, whatever follows it. */
+      readonly type: "SQL" | "PYTHON" | "TYPESCRIPT";
+      readonly source_type: "postgres";
+      /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+      readonly source_connection: string;
+      /** One SELECT. Ignored when the pipeline has tasks. */
+      readonly source_query: string;
+      /** analytics.<table> or es:<index>. */
+      readonly target_table: string;
+      /** Key columns of the target; empty: the target's primary key. */
+      readonly target_key: readonly string[];
+      /** What only some kinds of target can be told. */
+      readonly target_options: {
+        /** Index: the definition of a field, instead of the one that follows from the column's type. */
+        readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+        /** Index: its settings, such as analysis or number_of_shards. */
+        readonly settings?: Readonly<Record<string, unknown>>;
+        /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+        readonly keep_previous_hours?: number;
+        /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+        readonly delete_when?: string;
+      };
+      /** Create the target from the query's column types when it is missing. */
+      readonly create_target: boolean;
+      /** Add columns of the query that the target lacks, instead of refusing to run. */
+      readonly add_columns: boolean;
+      /** Full mode: let a source without rows empty the target. */
+      readonly allow_empty: boolean;
+      /** Full mode: refuse to delete a larger share of the target. */
+      readonly max_delete_percent: number;
+      /** Fail when the target refuses more rows than this in a run. */
+      readonly max_rejects: number;
+      readonly mode: "full" | "incremental";
+      readonly incremental_key: string | null;
+      readonly incremental_id_key: string | null;
+      /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+      readonly null_cursor: "reject" | "exclude" | "each_run";
+      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      readonly lookback_seconds: number;
+      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      readonly lookback_numbers: number;
+      /** Rows per batch. */
+      readonly batch_size: number;
+      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      readonly retry_for_seconds: number;
+      readonly enabled: boolean;
+      /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+      readonly schedule_interval: string | null;
+      /** The task plan; empty: source_query alone. */
+      readonly tasks: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        /** Null: what is read stands in the query. Anything else is refused. */
+        readonly source_table: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table: string | null;
+      }[];
+      readonly id: string;
+      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+      /** Counts the requests to run; the runs of a request carry its number. */
+      readonly run_request: number;
+      /** Set while it waits until trouble passes. */
+      readonly waiting: {
+        /** Of the error that the last attempt met. */
+        readonly code: string;
+        readonly reason: string;
+        /** When the trouble began; a committed batch ends it. */
+        readonly since: string;
+        /** The next attempt comes then; requesting a run makes it at once. */
+        readonly until: string;
+      } | null;
+      /** When the schedule fires next; null without one, or while it is planned. */
+      readonly next_run_at: string | null;
+      readonly config_version: number;
+      readonly created_at: string;
+      readonly updated_at: string;
+      /** What could not be checked, and what a run survives; left out when there is nothing. */
+      readonly warnings?: readonly {
+        /** Stable; programs decide by it. */
+        readonly code: string;
+        /** With an error a run fails; a warning it survives. */
+        readonly severity: "error" | "warning";
+        /** JSON pointer to the field; empty: the pipeline as a whole. */
+        readonly pointer: string;
+        readonly message: string;
+        /** What to do next. */
+        readonly hint: string;
+        /** Where in the query, from 1. */
+        readonly line?: number;
+        readonly column?: number;
+      }[];
+    };
   };
   /** Change a pipeline, by POST */
   updatePipelineConfig: {
@@ -1205,6 +1709,7 @@ export interface Operations {
       readonly name?: string;
       /** What the pipeline is for. */
       readonly description?: string;
+      /** PYTHON or TYPESCRIPT: the plan must have a task in it. SQL: the query, whatever follows it. */
       readonly type?: "SQL" | "PYTHON" | "TYPESCRIPT";
       readonly source_type?: "postgres";
       /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
@@ -1260,12 +1765,113 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
+        /** Null: what is read stands in the query. Anything else is refused. */
         readonly source_table?: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table?: string | null;
       }[];
     };
-    answer: Pipeline;
+    answer: {
+      /** Unique name; usable instead of the id in every path. */
+      readonly name: string;
+      /** What the pipeline is for. */
+      readonly description: string;
+      /** PYTHON or TYPESCRIPT: the plan must have a task in it. SQL: the query, whatever follows it. */
+      readonly type: "SQL" | "PYTHON" | "TYPESCRIPT";
+      readonly source_type: "postgres";
+      /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
+      readonly source_connection: string;
+      /** One SELECT. Ignored when the pipeline has tasks. */
+      readonly source_query: string;
+      /** analytics.<table> or es:<index>. */
+      readonly target_table: string;
+      /** Key columns of the target; empty: the target's primary key. */
+      readonly target_key: readonly string[];
+      /** What only some kinds of target can be told. */
+      readonly target_options: {
+        /** Index: the definition of a field, instead of the one that follows from the column's type. */
+        readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+        /** Index: its settings, such as analysis or number_of_shards. */
+        readonly settings?: Readonly<Record<string, unknown>>;
+        /** Index, full mode: how long the index before the last load is kept at least; 24 by default. */
+        readonly keep_previous_hours?: number;
+        /** Index: a boolean column; a row in which it is true is deleted instead of written. */
+        readonly delete_when?: string;
+      };
+      /** Create the target from the query's column types when it is missing. */
+      readonly create_target: boolean;
+      /** Add columns of the query that the target lacks, instead of refusing to run. */
+      readonly add_columns: boolean;
+      /** Full mode: let a source without rows empty the target. */
+      readonly allow_empty: boolean;
+      /** Full mode: refuse to delete a larger share of the target. */
+      readonly max_delete_percent: number;
+      /** Fail when the target refuses more rows than this in a run. */
+      readonly max_rejects: number;
+      readonly mode: "full" | "incremental";
+      readonly incremental_key: string | null;
+      readonly incremental_id_key: string | null;
+      /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
+      readonly null_cursor: "reject" | "exclude" | "each_run";
+      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      readonly lookback_seconds: number;
+      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      readonly lookback_numbers: number;
+      /** Rows per batch. */
+      readonly batch_size: number;
+      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      readonly retry_for_seconds: number;
+      readonly enabled: boolean;
+      /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
+      readonly schedule_interval: string | null;
+      /** The task plan; empty: source_query alone. */
+      readonly tasks: readonly {
+        /** Position in the plan, from 1. */
+        readonly order_index: number;
+        /** SQL for the first task, then TYPESCRIPT or PYTHON. */
+        readonly task_type: string;
+        /** The query, or the name of a registered task and its parameters as JSON. */
+        readonly body: string;
+        /** Null: what is read stands in the query. Anything else is refused. */
+        readonly source_table: string | null;
+        /** Only the last task may override the pipeline's target. */
+        readonly target_table: string | null;
+      }[];
+      readonly id: string;
+      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+      /** Counts the requests to run; the runs of a request carry its number. */
+      readonly run_request: number;
+      /** Set while it waits until trouble passes. */
+      readonly waiting: {
+        /** Of the error that the last attempt met. */
+        readonly code: string;
+        readonly reason: string;
+        /** When the trouble began; a committed batch ends it. */
+        readonly since: string;
+        /** The next attempt comes then; requesting a run makes it at once. */
+        readonly until: string;
+      } | null;
+      /** When the schedule fires next; null without one, or while it is planned. */
+      readonly next_run_at: string | null;
+      readonly config_version: number;
+      readonly created_at: string;
+      readonly updated_at: string;
+      /** What could not be checked, and what a run survives; left out when there is nothing. */
+      readonly warnings?: readonly {
+        /** Stable; programs decide by it. */
+        readonly code: string;
+        /** With an error a run fails; a warning it survives. */
+        readonly severity: "error" | "warning";
+        /** JSON pointer to the field; empty: the pipeline as a whole. */
+        readonly pointer: string;
+        readonly message: string;
+        /** What to do next. */
+        readonly hint: string;
+        /** Where in the query, from 1. */
+        readonly line?: number;
+        readonly column?: number;
+      }[];
+    };
   };
   /** Validate a configuration before it is stored */
   validateConfiguration: {
@@ -1274,6 +1880,7 @@ export interface Operations {
       readonly name: string;
       /** What the pipeline is for. */
       readonly description?: string;
+      /** PYTHON or TYPESCRIPT: the plan must have a task in it. SQL: the query, whatever follows it. */
       readonly type?: "SQL" | "PYTHON" | "TYPESCRIPT";
       readonly source_type?: "postgres";
       /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
@@ -1329,6 +1936,7 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
+        /** Null: what is read stands in the query. Anything else is refused. */
         readonly source_table?: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table?: string | null;
@@ -1405,6 +2013,7 @@ export interface Operations {
       readonly name?: string;
       /** What the pipeline is for. */
       readonly description?: string;
+      /** PYTHON or TYPESCRIPT: the plan must have a task in it. SQL: the query, whatever follows it. */
       readonly type?: "SQL" | "PYTHON" | "TYPESCRIPT";
       readonly source_type?: "postgres";
       /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
@@ -1460,6 +2069,7 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
+        /** Null: what is read stands in the query. Anything else is refused. */
         readonly source_table?: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table?: string | null;
@@ -1535,6 +2145,7 @@ export interface Operations {
 }
 
 export const ROUTES = {
+  applyPipelines: { method: "POST", path: "/api/v1/apply" },
   createKey: { method: "POST", path: "/api/v1/keys" },
   createPipeline: { method: "POST", path: "/api/v1/pipelines" },
   deletePipeline: { method: "DELETE", path: "/api/v1/pipelines/{id}" },

@@ -1,21 +1,93 @@
-import { existsSync, readFileSync } from "node:fs";
-import { parse } from "yaml";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { type Document, isNode, isScalar, LineCounter, parseAllDocuments, Scalar } from "yaml";
 import type { Input } from "./api-client.ts";
 import { CliFailure, EXIT } from "./failure.ts";
 
-export type Configuration = Input<"createPipeline">["body"];
+type Configuration = Input<"createPipeline">["body"];
 
-export const FILE_HELP = "YAML or JSON: one configuration, or a list of them under pipelines";
+/** A configuration, and where it stands. What is in it the API checks. */
+export interface WrittenConfiguration {
+  readonly configuration: Configuration;
+  /** As a person names it, also where the file gives it no proper name. */
+  readonly name: string;
+  /** `file:line` of a field by its JSON pointer, or of what is nearest to it; with a line of its text, of that. */
+  placeOf(pointer: string, line?: number): string;
+}
 
-/** What is in them the API checks. */
-export function readConfigurations(file: string): Configuration[] {
-  if (!existsSync(file)) throw new CliFailure(EXIT.failed, `There is no file ${file}.`);
-  let content: unknown;
-  try {
-    content = parse(readFileSync(file, "utf8"));
-  } catch (error) {
-    throw new CliFailure(EXIT.failed, `${file} cannot be read: ${(error as Error).message}`);
+export const FILE_HELP =
+  "YAML or JSON: one configuration or several, as a list, under pipelines, or as documents; or folders of such files";
+
+/** Of all the files, in the order in which they were named; of a folder by name, with the folders in it. */
+export function readConfigurations(paths: readonly string[]): WrittenConfiguration[] {
+  const found = paths.flatMap(filesOf).flatMap(readFile);
+  if (found.length > 0) return found;
+  throw new CliFailure(EXIT.failed, `There is no configuration in ${paths.join(", ")}.`);
+}
+
+function filesOf(path: string): string[] {
+  if (!existsSync(path)) throw new CliFailure(EXIT.failed, `There is no file ${path}.`);
+  if (!statSync(path).isDirectory()) return [path];
+  return readdirSync(path, { recursive: true })
+    .map((name) => join(path, String(name)))
+    .filter((file) => /\.(?:ya?ml|json)$/.test(file) && statSync(file).isFile())
+    .sort();
+}
+
+type Path = readonly (string | number)[];
+
+function readFile(file: string): WrittenConfiguration[] {
+  const lines = new LineCounter();
+  const documents = parseAllDocuments(readFileSync(file, "utf8"), { lineCounter: lines });
+  return [...documents].flatMap((document) => {
+    const [error] = document.errors;
+    if (error !== undefined) throw new CliFailure(EXIT.failed, `${file} cannot be read: ${error.message}`);
+    const content: unknown = document.toJS();
+    const { pipelines } = (content ?? {}) as { pipelines?: unknown };
+    const list = Array.isArray(content) ? content : pipelines;
+    const before: Path = Array.isArray(content) ? [] : ["pipelines"];
+    if (Array.isArray(list)) {
+      return list.map((one, place) => written(file, document, lines, [...before, place], one));
+    }
+    return content === null || content === undefined ? [] : [written(file, document, lines, [], content)];
+  });
+}
+
+function written(
+  file: string,
+  document: Document,
+  lines: LineCounter,
+  path: Path,
+  content: unknown,
+): WrittenConfiguration {
+  const { name } = (content ?? {}) as { name?: unknown };
+  return {
+    configuration: content as Configuration,
+    name: typeof name === "string" && name !== "" ? name : "without a name",
+    placeOf(pointer, line) {
+      const node = nearestNode(document, [...path, ...fieldsOf(pointer)]);
+      if (node?.range == null) return file;
+      const start = lines.linePos(node.range[0]).line;
+      // The text of a block begins on the line below its mark.
+      const isBlock = isScalar(node) && node.type === Scalar.BLOCK_LITERAL;
+      return `${file}:${isBlock && line !== undefined ? start + line : start}`;
+    },
+  };
+}
+
+function nearestNode(document: Document, path: Path) {
+  for (let length = path.length; length >= 0; length -= 1) {
+    const node = length === 0 ? document.contents : document.getIn(path.slice(0, length), true);
+    if (isNode(node)) return node;
   }
-  const { pipelines } = (content ?? {}) as { pipelines?: unknown };
-  return (Array.isArray(pipelines) ? pipelines : [content]) as Configuration[];
+  return undefined;
+}
+
+/** RFC 6901. */
+function fieldsOf(pointer: string): Path {
+  return pointer
+    .split("/")
+    .slice(1)
+    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"))
+    .map((step) => (/^\d+$/.test(step) ? Number(step) : step));
 }

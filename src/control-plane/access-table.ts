@@ -8,6 +8,7 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   createPipeline: "editor",
   updatePipeline: "editor",
   updatePipelineConfig: "editor",
+  applyPipelines: "editor",
   deletePipeline: "editor",
   runPipeline: "operator",
   pausePipeline: "operator",

@@ -28,6 +28,7 @@ import { createPipelineGauges, type PipelineGauges } from "./metrics/pipeline-ga
 import { metricsRoutes } from "./metrics/routes.ts";
 import { hideFromDocumentation, registerDocumentation } from "./openapi.ts";
 import { withOtherMethodsRefused } from "./other-methods.ts";
+import { applyRoute } from "./pipelines/apply.ts";
 import { reloadConfigRoute } from "./pipelines/reload-config.ts";
 import { pipelineRoutes } from "./pipelines/routes.ts";
 import { stateRoutes } from "./pipelines/state-routes.ts";
@@ -160,6 +161,7 @@ async function registerRoutes(
         validateRoutes(scope, parts, validations);
         previewRoutes(scope, parts, previews);
         pipelineRoutes(scope, parts, listener);
+        applyRoute(scope, parts);
         reloadConfigRoute(scope, parts);
         stateRoutes(scope, parts);
         versionRoutes(scope, parts);

@@ -13,11 +13,21 @@ const UNSTORABLE = /\0|\p{Surrogate}/u;
 /** Checks a part of a request with its zod schema; every mistake is reported, with its place. */
 export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart }) => {
   return (data: unknown) => {
-    const result = z.safeParse(schema, data, { error: plainMessage });
-    const problems = result.success ? unstorableTexts(result.data, []) : problemsOf(result.error.issues);
-    return problems.length === 0 ? { value: result.data } : { error: refusal(httpPart, problems) };
+    const { value, problems } = read(schema, data);
+    return problems.length === 0 ? { value } : { error: refusal(httpPart, problems) };
   };
 };
+
+function read(schema: z.ZodType, data: unknown): { readonly value: unknown; readonly problems: Problem[] } {
+  const result = z.safeParse(schema, data, { error: plainMessage });
+  const problems = result.success ? unstorableTexts(result.data, []) : problemsOf(result.error.issues);
+  return { value: result.data, problems };
+}
+
+/** What is wrong with the form of a body; the same as its refusal tells. */
+export function formProblems(schema: z.ZodType, body: unknown): readonly Problem[] {
+  return read(schema, body).problems;
+}
 
 function refusal(httpPart: string | undefined, problems: readonly Problem[]): VitrinaError {
   switch (httpPart) {

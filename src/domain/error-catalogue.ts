@@ -165,6 +165,12 @@ export const ERROR_CATALOGUE = {
     "Use analytics.<table>, or add the schema to TARGET_SCHEMAS, or the index to TARGET_INDEXES; where TARGETS is set, it must be there, too.",
   ),
   TASK_PLAN_INVALID: entry(422, "never", "The task plan breaks its contract", "Correct the tasks named in the detail."),
+  SOURCE_QUERY_MISSING: entry(
+    422,
+    "never",
+    "There is no query",
+    "Give the pipeline a source_query, or tasks of which the first is SQL.",
+  ),
   SCHEDULE_INVALID: entry(
     422,
     "never",

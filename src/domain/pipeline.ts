@@ -44,7 +44,12 @@ export const taskSchema = z.strictObject({
   order_index: z.int().describe("Position in the plan, from 1."),
   task_type: z.string().max(32).describe("SQL for the first task, then TYPESCRIPT or PYTHON."),
   body: sqlText.describe("The query, or the name of a registered task and its parameters as JSON."),
-  source_table: z.string().max(200).nullable().default(null),
+  source_table: z
+    .string()
+    .max(200)
+    .nullable()
+    .default(null)
+    .describe("Null: what is read stands in the query. Anything else is refused."),
   target_table: z
     .string()
     .max(200)
@@ -78,7 +83,9 @@ export type TargetOptions = z.infer<typeof targetOptionsSchema>;
 const fields = {
   name,
   description: z.string().max(2000).describe("What the pipeline is for."),
-  type: z.enum(PIPELINE_TYPES),
+  type: z
+    .enum(PIPELINE_TYPES)
+    .describe("PYTHON or TYPESCRIPT: the plan must have a task in it. SQL: the query, whatever follows it."),
   source_type: z.enum(["postgres"]),
   source_connection: z
     .string()
@@ -169,6 +176,9 @@ export type NewPipeline = z.infer<typeof newPipelineSchema>;
 /** A change that is only tried out: any of the fields. */
 export const pipelineTrialSchema = z.strictObject(fields).partial();
 
+/** A pipeline of a file: what it does not name stays as it is, or gets its default when the pipeline is new. */
+export const appliedPipelineSchema = pipelineTrialSchema.extend({ name, id: z.guid().optional() });
+
 /** A change: any of the fields, at least one. */
 export const pipelinePatchSchema = z
   .strictObject(fields)
@@ -196,6 +206,27 @@ export const pipelineSchema = pipelineConfigSchema.extend({
   updated_at: z.date(),
 });
 export type Pipeline = Omit<z.infer<typeof pipelineSchema>, "id"> & { readonly id: PipelineId };
+
+/** What a field is when nobody says. Name and target have none. */
+const DEFAULTS = pipelineConfigSchema.omit({ name: true, target_table: true }).parse({});
+
+/**
+ * The fields of a body that can be read, each by itself, over what stands there already; and which ones cannot. Lets
+ * the rest be judged although the form is wrong somewhere.
+ */
+export function readableConfig(
+  body: Readonly<Record<string, unknown>>,
+  base: PipelineConfig | undefined,
+): { readonly config: PipelineConfig; readonly unreadable: readonly string[] } {
+  const config: Record<string, unknown> = { name: "", target_table: "", ...DEFAULTS, ...base };
+  const unreadable: string[] = [];
+  for (const [field, schema] of Object.entries(fields)) {
+    const parsed = schema.safeParse(body[field]);
+    if (parsed.success) config[field] = parsed.data;
+    else if (field in body || (base === undefined && !(field in DEFAULTS))) unreadable.push(field);
+  }
+  return { config: config as PipelineConfig, unreadable };
+}
 
 export function isPipelineName(text: string): boolean {
   return name.safeParse(text).success;

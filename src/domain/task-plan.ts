@@ -19,6 +19,8 @@ export interface TaskDefinition {
 }
 
 export interface TaskPlanConfig {
+  /** A code language says that the plan has a task in it; SQL says nothing more than that a query comes first. */
+  readonly type?: string | undefined;
   readonly source_query?: string | null | undefined;
   readonly target_table: string;
   readonly tasks?: readonly TaskDefinition[] | undefined;
@@ -45,12 +47,17 @@ export const TASK_NAME = /^[a-z][a-z0-9_]{0,62}$/;
 type Step = TaskDefinition & { readonly pointer: string };
 type Report = (pointer: string, message: string, code?: ErrorCode) => void;
 
-/** Throws TASK_PLAN_INVALID with every broken rule at once. */
+/** Throws with every broken rule at once: the code of all of them, or TASK_PLAN_INVALID where they are of several kinds. */
 export function parseTaskPlan(config: TaskPlanConfig, allowList: TargetAllowList): TaskPlan {
   const { reader, transforms, target, problems } = inspectTaskPlan(config, allowList);
   if (reader === undefined || target === undefined || problems.length > 0) {
     const told = problems.map(({ pointer, message }) => ({ pointer, message }));
-    throw new VitrinaError("TASK_PLAN_INVALID", told.map(({ message }) => message).join(" "), { problems: told });
+    const [code = "TASK_PLAN_INVALID", ...others] = new Set(problems.map((problem) => problem.code));
+    throw new VitrinaError(
+      others.length === 0 ? code : "TASK_PLAN_INVALID",
+      told.map(({ message }) => message).join(" "),
+      { problems: told },
+    );
   }
   return {
     readerQuery: reader.query,
@@ -78,6 +85,7 @@ export function inspectTaskPlan(config: TaskPlanConfig, allowList: TargetAllowLi
     report(`${reader.pointer}/task_type`, `The first task must be SQL, the reader, not ${quote(reader.task_type)}.`);
   }
   const transforms = followers.flatMap((step) => parseTransform(step, report));
+  checkType(config, followers, report);
   const isQuery = reader.task_type === "SQL" && !isBlank(reader.body);
   const place = reader.pointer === "" ? "/source_query" : `${reader.pointer}/body`;
   return {
@@ -90,14 +98,21 @@ export function inspectTaskPlan(config: TaskPlanConfig, allowList: TargetAllowLi
 
 function sourceQueryStep({ source_query }: TaskPlanConfig, report: Report): Step {
   const body = source_query ?? "";
-  if (isBlank(body)) report("/source_query", "The pipeline has neither a source_query nor tasks.");
+  if (isBlank(body)) {
+    report("/source_query", "The pipeline has neither a source_query nor tasks.", "SOURCE_QUERY_MISSING");
+  }
   return { order_index: 1, task_type: "SQL", body, pointer: "" };
+}
+
+function checkType({ type = "SQL" }: TaskPlanConfig, followers: readonly Step[], report: Report): void {
+  if (!isCodeLanguage(type) || followers.some(({ task_type }) => task_type === type)) return;
+  report("/type", `A pipeline of type ${type} has a ${type} task behind its query; this one has none.`);
 }
 
 /** Within 1…n and without a repeat means dense, too. */
 function orderTasks(tasks: readonly TaskDefinition[], report: Report): Step[] {
   const seen = new Set<number>();
-  for (const [position, { order_index, task_type, body }] of tasks.entries()) {
+  for (const [position, { order_index, task_type, body, source_table }] of tasks.entries()) {
     const pointer = `/tasks/${position}`;
     if (!Number.isInteger(order_index) || order_index < 1 || order_index > tasks.length) {
       const rule = `The order_index of ${tasks.length} task(s) must run from 1 to ${tasks.length} without gaps`;
@@ -108,6 +123,10 @@ function orderTasks(tasks: readonly TaskDefinition[], report: Report): Step[] {
     seen.add(order_index);
     if (isBlank(task_type)) report(`${pointer}/task_type`, `Task ${order_index} has no task_type.`);
     if (isBlank(body)) report(`${pointer}/body`, `Task ${order_index} has no body.`);
+    if (source_table !== undefined && source_table !== null) {
+      const rule = "but what is read stands in the query of the first task: leave it out";
+      report(`${pointer}/source_table`, `Task ${order_index} has a source_table, ${rule}.`);
+    }
   }
   const steps = tasks.map((task, position) => ({ ...task, pointer: `/tasks/${position}` }));
   return steps.sort((a, b) => a.order_index - b.order_index);

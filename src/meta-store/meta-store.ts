@@ -43,6 +43,8 @@ export interface MetaStore {
     check?: (merged: Pipeline) => void | Promise<void>,
     expectedVersion?: number,
   ): Promise<Pipeline>;
+  /** Several at once, all or none. A refusal points at the pipeline by its place: `/pipelines/2/…`. */
+  applyPipelines(changes: readonly PipelineChange[], author: string): Promise<Pipeline[]>;
   /** Refused while a runner holds the pipeline, or when it is not at the expected version. The target keeps its data. */
   deletePipeline(id: PipelineId, expectedVersion?: number): Promise<void>;
   /** Newest first. */
@@ -181,6 +183,10 @@ export interface MetaStore {
   checkReady(): Promise<void>;
   close(): Promise<void>;
 }
+
+export type PipelineChange =
+  | { readonly create: NewPipeline }
+  | { readonly update: PipelineId; readonly patch: PipelinePatch; readonly expectedVersion: number };
 
 export interface PageRequest {
   readonly limit: number;

@@ -1,7 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdir } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type CliBench, type CliResult, COMMAND, FILMS, openCliBench } from "../support/cli.ts";
 
@@ -113,11 +115,12 @@ describe("trying out", () => {
 
   it("validate: a configuration that is no configuration names every field", async () => {
     const file = await bench.write("odd.yaml", "name: 1x\nbatch_size: 0\ntarget_table: analytics.x\n");
-    const { code, stdout, stderr } = await bench.cli(["validate", "-f", file]);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(stderr).toMatch(/^vitrina: .*\.\n {2}\S.*\n/);
-    expect(stderr).toMatch(/^ {2}\/name: .*\.$/m);
-    expect(stderr).toMatch(/^ {2}\/batch_size: .*\.$/m);
+    const { code, stdout } = await bench.cli(["validate", "-f", file]);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^1x is not valid\.\n/);
+    expect(stdout).toMatch(/^ {2}error at \/name \(odd\.yaml:1\): .*\.$/m);
+    expect(stdout).toMatch(/^ {2}error at \/batch_size \(odd\.yaml:2\): .*\.$/m);
+    expect(stdout).toMatch(/^ {2}error at \/source_query .*: .*\.$/m);
   });
 });
 
@@ -147,12 +150,54 @@ describe("configurations in files", () => {
     expect(await bench.json(["get", "applied"])).toMatchObject({ batch_size: 50, description: "of films" });
   });
 
-  it("apply: what is refused is named, and what came before it is told", async () => {
-    const pipelines = [config("fine"), config("refused", { source_query: "DELETE FROM content.film" })];
-    const file = await bench.write("partly.json", JSON.stringify({ pipelines }));
+  it("apply: all or nothing, each problem with its file, its line and its pipeline", async () => {
+    const file = await bench.write(
+      "partly.yaml",
+      `- name: fine
+  source_query: SELECT id FROM content.film
+  target_table: analytics.fine
+- name: refused
+  batch_size: 0
+  source_query: |
+    SELECT id,
+           no_such_column
+    FROM content.film
+  target_table: etl.etl_runs
+---
+name: other_refused
+source_query: DELETE FROM content.film
+target_table: analytics.other_refused
+`,
+    );
     const { code, stdout, stderr } = await bench.cli(["apply", "-f", file]);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "fine: created (version 1)\n" });
-    expect(stderr).toMatch(/^vitrina: .*SELECT/);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toMatch(/^vitrina: Nothing was applied: 4 problems\.\n/);
+    expect(stderr).toMatch(/^ {2}partly\.yaml:5: refused \/batch_size: /m);
+    expect(stderr).toMatch(/^ {2}partly\.yaml:8: refused \/source_query \(line 2, column 8\): .*no_such_column/m);
+    expect(stderr).toMatch(/^ {2}partly\.yaml:10: refused \/target_table: /m);
+    expect(stderr).toMatch(/^ {2}partly\.yaml:13: other_refused \/source_query .*SELECT/m);
+    expect((await bench.cli(["get", "fine"])).code).toBe(1);
+    // The same file is judged alike without being stored.
+    const tried = await bench.cli(["validate", "-f", file]);
+    expect(tried.code).toBe(1);
+    expect(tried.stdout).toMatch(/error at \/batch_size \(partly\.yaml:5\): /);
+    expect(tried.stdout).toMatch(/error at \/source_query, line 2, column 8 \(partly\.yaml:8\): /);
+  });
+
+  it("apply and validate: folders and several files", async () => {
+    await mkdir(join(bench.folder, "marts", "more"), { recursive: true });
+    const one = await bench.write("marts/one.yaml", JSON.stringify(config("from_folder_one")));
+    await bench.write("marts/more/two.json", JSON.stringify([config("from_folder_two")]));
+    await bench.write("marts/notes.txt", "not a configuration");
+    expect(await bench.cli(["validate", "-f", "marts"])).toMatchObject({ code: 0 });
+    expect((await bench.cli(["apply", "-f", "marts"])).stdout).toBe(
+      "from_folder_two: created (version 1)\nfrom_folder_one: created (version 1)\n",
+    );
+    const again = await bench.cli(["apply", "-f", one, "marts/more/two.json"]);
+    expect(again.stdout).toBe("from_folder_one: as it was (version 1)\nfrom_folder_two: as it was (version 1)\n");
+  });
+
+  it("apply: files that are empty or missing are named", async () => {
     const empty = await bench.write("empty.yaml", "");
     expect(await bench.cli(["apply", "-f", empty])).toMatchObject({ code: 1, stdout: "" });
     expect(await bench.cli(["apply", "-f", `${empty}.missing`])).toEqual({

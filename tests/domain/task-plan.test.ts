@@ -29,7 +29,7 @@ function problemsOf(config: TaskPlanConfig): readonly Problem[] {
     parseTaskPlan(config, allowList);
   } catch (error) {
     expect(error).toBeInstanceOf(VitrinaError);
-    expect(error).toMatchObject({ code: "TASK_PLAN_INVALID" });
+    expect(["TASK_PLAN_INVALID", "TARGET_NOT_ALLOWED", "SOURCE_QUERY_MISSING"]).toContain((error as VitrinaError).code);
     const { message, problems } = error as VitrinaError;
     for (const problem of problems) expect(message).toContain(problem.message);
     return problems;
@@ -227,4 +227,41 @@ describe("the body of a code task", () => {
       expect(problems).toEqual([{ pointer: "/tasks/1/body", message: "The parameters of task 2 are not valid JSON." }]);
     },
   );
+});
+
+describe("the code of a refusal", () => {
+  const codeOf = (config: Partial<TaskPlanConfig>): string => {
+    try {
+      parseTaskPlan({ source_query: "SELECT 1", target_table: "analytics.film_dim", ...config }, allowList);
+    } catch (error) {
+      return (error as VitrinaError).code;
+    }
+    return "none";
+  };
+
+  it("is that of what is wrong: tasks are blamed only where there are some", () => {
+    expect(codeOf({ target_table: "etl.etl_runs" })).toBe("TARGET_NOT_ALLOWED");
+    expect(codeOf({ source_query: " " })).toBe("SOURCE_QUERY_MISSING");
+    expect(codeOf({ target_table: "etl.etl_runs", tasks: [task(1, "SQL", "")] })).toBe("TASK_PLAN_INVALID");
+  });
+});
+
+describe("R2.1 R2.2 type and source_table", () => {
+  const copy = task(2, "TYPESCRIPT", "copy");
+
+  it("a type names the language of a task that is there", () => {
+    const typed = (type: string, tasks: readonly TaskDefinition[]) =>
+      problemsOf({ type, target_table: "analytics.film_dim", tasks }).map(({ pointer }) => pointer);
+    expect(typed("TYPESCRIPT", [reader, copy])).toEqual([]);
+    expect(typed("SQL", [reader, copy])).toEqual([]);
+    expect(typed("PYTHON", [reader, copy])).toEqual(["/type"]);
+    expect(typed("PYTHON", [reader])).toEqual(["/type"]);
+  });
+
+  it("a source_table is refused: the query says what is read", () => {
+    const tasks = [{ ...reader, source_table: "content.film_work" }];
+    expect(problemsOf({ target_table: "analytics.film_dim", tasks }).map(({ pointer }) => pointer)).toEqual([
+      "/tasks/0/source_table",
+    ]);
+  });
 });

@@ -54,7 +54,7 @@ describe("a body that cannot be read", () => {
       await sendBody("{}", { "content-type": "application/json; charset=utf-8" }),
       await sendBody("\ufeff{}"),
     ]) {
-      expect(Object.keys(errorsOf(answer))).toEqual(["/name", "/target_table"]);
+      expect(Object.keys(errorsOf(answer))).toEqual(["/name", "/target_table", "/source_query"]);
     }
   });
 

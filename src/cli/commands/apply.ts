@@ -1,23 +1,20 @@
 import type { Command } from "commander";
 import { type Answer, ApiProblem } from "../api-client.ts";
 import { type Cli, withCli } from "../cli.ts";
-import { type Configuration, FILE_HELP, readConfigurations } from "../configuration-file.ts";
+import { FILE_HELP, readConfigurations, type WrittenConfiguration } from "../configuration-file.ts";
 import { requireYes } from "../confirm.ts";
+import { CliFailure, EXIT } from "../failure.ts";
+import { plural } from "../words.ts";
 
-type Pipeline = Answer<"getPipeline">;
-
-interface Applied {
-  readonly done: "created" | "changed" | "unchanged";
-  readonly pipeline: Pipeline;
-}
+type Applied = Answer<"applyPipelines">["pipelines"][number];
 
 export function addApplyCommands(program: Command): void {
   program
     .command("apply")
     .description(
-      "create the pipelines of a file, or change those that exist; what the file does not name stays as it is",
+      "create the pipelines of files, or change those that exist, all or none; what a file does not name stays as it is",
     )
-    .requiredOption("-f, --file <file>", FILE_HELP)
+    .requiredOption("-f, --file <path...>", FILE_HELP)
     .action(withCli(apply));
   program
     .command("delete")
@@ -27,35 +24,31 @@ export function addApplyCommands(program: Command): void {
     .action(withCli(deletePipeline));
 }
 
-async function apply(cli: Cli, { file }: { file: string }): Promise<void> {
-  const applied: Applied[] = [];
-  try {
-    for (const configuration of readConfigurations(file)) applied.push(await applyOne(cli, configuration));
-  } finally {
-    // Also when a later one is refused: these are done.
-    if (applied.length > 0) cli.show(applied, () => applied.map(tell).join("\n"));
+async function apply(cli: Cli, { file }: { file: readonly string[] }): Promise<void> {
+  const written = readConfigurations(file);
+  const body = { pipelines: written.map(({ configuration }) => configuration) };
+  const { pipelines } = await cli.api.request("applyPipelines", { body }).catch((error: unknown) => {
+    throw error instanceof ApiProblem ? refusal(error, written) : error;
+  });
+  cli.show(pipelines, () => pipelines.map(tell).join("\n"));
+  if (cli.isJson) return;
+  for (const { pipeline, warnings } of pipelines) {
+    for (const { message } of warnings) cli.terminal.say(`${pipeline.name}: ${message}`);
   }
 }
 
-async function applyOne({ api }: Cli, configuration: Configuration): Promise<Applied> {
-  const existing = await find(api, configuration);
-  if (existing === undefined) {
-    return { done: "created", pipeline: await api.request("createPipeline", { body: configuration }) };
-  }
-  const pipeline = await api.request("updatePipeline", { params: { id: existing.id }, body: configuration });
-  return { done: pipeline.config_version === existing.config_version ? "unchanged" : "changed", pipeline };
-}
-
-/** A configuration without a proper name is left to the API, which says what is wrong with it. */
-async function find(api: Cli["api"], configuration: Configuration | null): Promise<Pipeline | undefined> {
-  const name: unknown = configuration?.name;
-  if (typeof name !== "string" || name === "") return undefined;
-  try {
-    return await api.request("getPipeline", { params: { id: name } });
-  } catch (error) {
-    if (error instanceof ApiProblem && error.code === "PIPELINE_NOT_FOUND") return undefined;
-    throw error;
-  }
+/** Every problem with its file, its line and its pipeline; a refusal of the whole stays as it is. */
+function refusal(problem: ApiProblem, written: readonly WrittenConfiguration[]): CliFailure {
+  const lines = problem.errors.map(({ pointer, message, line, column }) => {
+    const [, place, field = ""] = /^\/pipelines\/(\d+)(.*)$/s.exec(pointer) ?? [];
+    const one = place === undefined ? undefined : written[Number(place)];
+    if (one === undefined) return `${pointer}: ${message}`;
+    const inQuery = line === undefined ? "" : ` (line ${line}${column === undefined ? "" : `, column ${column}`})`;
+    return `${one.placeOf(field, line)}: ${one.name}${field === "" ? "" : ` ${field}`}${inQuery}: ${message}`;
+  });
+  if (lines.length === 0) return problem;
+  const sentence = `Nothing was applied: ${plural(lines.length, "problem")}.`;
+  return new CliFailure(EXIT.failed, sentence, [...lines, problem.hint], problem);
 }
 
 function tell({ done, pipeline: { name, config_version } }: Applied): string {

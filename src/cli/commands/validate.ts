@@ -1,7 +1,7 @@
 import type { Command } from "commander";
-import type { Answer } from "../api-client.ts";
+import { type Answer, ApiProblem } from "../api-client.ts";
 import { type Cli, withCli } from "../cli.ts";
-import { FILE_HELP, readConfigurations } from "../configuration-file.ts";
+import { FILE_HELP, readConfigurations, type WrittenConfiguration } from "../configuration-file.ts";
 import { CliFailure, EXIT, type ExitCode } from "../failure.ts";
 import { printable } from "../text-width.ts";
 import { count } from "../words.ts";
@@ -12,37 +12,78 @@ export function addValidateCommand(program: Command): void {
   program
     .command("validate")
     .argument("[name]", "name or id of a pipeline")
-    .description("check a pipeline, or a configuration in a file, without running it; fails when it is not valid")
-    .option("-f, --file <file>", FILE_HELP)
+    .description("check a pipeline, or the configurations of files, without running them; fails when one is not valid")
+    .option("-f, --file <path...>", FILE_HELP)
     .action(withCli(validate));
 }
 
-async function validate(cli: Cli, id: string | undefined, { file }: { file?: string }): Promise<ExitCode> {
+interface Result {
+  readonly name: string;
+  readonly answer: Validation;
+  readonly placeOf?: WrittenConfiguration["placeOf"];
+}
+
+async function validate(cli: Cli, id: string | undefined, { file }: { file?: readonly string[] }): Promise<ExitCode> {
   if ((id === undefined) === (file === undefined)) {
     throw new CliFailure(EXIT.usage, "Name either a pipeline, or a file with --file.");
   }
-  const results =
-    file === undefined
-      ? [{ name: String(id), answer: await cli.api.request("validatePipeline", { params: { id: String(id) } }) }]
-      : await validateFile(cli, file);
+  const results: Result[] = [];
+  if (id !== undefined) {
+    results.push({ name: id, answer: await cli.api.request("validatePipeline", { params: { id } }) });
+  }
+  for (const written of file === undefined ? [] : readConfigurations(file)) {
+    results.push({ name: written.name, answer: await validateOne(cli, written), placeOf: written.placeOf });
+  }
   const answers = results.map(({ answer }) => answer);
-  cli.show(answers.length === 1 ? answers[0] : answers, () =>
-    results.map(({ name, answer }) => validationText(name, answer)).join("\n"),
-  );
+  cli.show(answers.length === 1 ? answers[0] : answers, () => results.map(validationText).join("\n"));
   return answers.every(({ valid }) => valid) ? EXIT.ok : EXIT.failed;
 }
 
-async function validateFile(cli: Cli, file: string): Promise<{ name: string; answer: Validation }[]> {
-  const results = [];
-  for (const body of readConfigurations(file)) {
-    results.push({ name: body.name, answer: await cli.api.request("validateConfiguration", { body }) });
+/** As apply would leave it: where the pipeline exists, the fields of the file over those that stand there. */
+async function validateOne({ api }: Cli, { configuration }: WrittenConfiguration): Promise<Validation> {
+  try {
+    const name: unknown = configuration?.name;
+    if (typeof name === "string" && (await exists(api, name))) {
+      const { id: _, ...body } = configuration;
+      return await api.request("validatePipeline", { params: { id: name }, body });
+    }
+    return await api.request("validateConfiguration", { body: configuration });
+  } catch (error) {
+    if (!(error instanceof ApiProblem) || error.code !== "INVALID_REQUEST") throw error;
+    return notReadable(error);
   }
-  return results;
 }
 
-function validationText(name: string, { valid, problems, reading, writing, estimated_rows }: Validation): string {
+async function exists(api: Cli["api"], id: string): Promise<boolean> {
+  try {
+    await api.request("getPipeline", { params: { id } });
+    return true;
+  } catch (error) {
+    if (error instanceof ApiProblem && error.status === 404) return false;
+    throw error;
+  }
+}
+
+/** A configuration whose form is wrong cannot be judged as a whole, but its problems are problems like any other. */
+function notReadable({ code, errors, message }: ApiProblem): Validation {
+  const places = errors.length > 0 ? errors : [{ pointer: "", message }];
+  return {
+    valid: false,
+    problems: places.map((place) => ({ code, severity: "error", hint: "Correct this field.", ...place })),
+    columns: null,
+    target: null,
+    reading: null,
+    writing: null,
+    estimated_rows: null,
+  };
+}
+
+function validationText({ name, answer, placeOf }: Result): string {
+  const { valid, problems, reading, writing, estimated_rows } = answer;
   const found = problems.flatMap(({ severity, pointer, line, column, message, hint }) => {
-    const place = [pointer, line && `line ${line}`, column && `column ${column}`].filter(Boolean).join(", ");
+    const file = placeOf === undefined ? "" : ` (${placeOf(pointer, line)})`;
+    const inText = [pointer, line && `line ${line}`, column && `column ${column}`].filter(Boolean).join(", ");
+    const place = `${inText}${file}`.trim();
     return [`  ${severity}${place === "" ? "" : ` at ${place}`}: ${message}`, `    ${hint}`];
   });
   const plan = [

@@ -1,20 +1,39 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Pipeline, PipelinePatch } from "../../domain/pipeline.ts";
+import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { PipelinePatch } from "../../domain/pipeline.ts";
 import { actorOf } from "../actor.ts";
 import type { ApiParts } from "../server.ts";
-import { checkConfiguration } from "./check-configuration.ts";
 import { expectedVersion, sendPipeline } from "./etag.ts";
+import { changesNothing, judge, requireNone } from "./judge.ts";
+import { type SavedPipeline, saved } from "./saved-pipeline.ts";
+
+const MOST_TRIES = 5;
 
 /** The one way in which a request changes a configuration, whatever its path: the same checks, locks and version. */
 export async function changeConfiguration(
-  { store, targets, guard }: ApiParts,
+  parts: ApiParts,
   request: FastifyRequest,
   reply: FastifyReply,
   pipelineId: string,
   patch: PipelinePatch,
-): Promise<Pipeline> {
-  const { id } = await store.getPipeline(pipelineId);
-  const check = (merged: Pipeline): Promise<void> => checkConfiguration(merged, { targets, guard }, patch);
-  const changed = await store.updatePipeline(id, patch, actorOf(request).name, check, expectedVersion(request));
-  return sendPipeline(reply, changed);
+): Promise<SavedPipeline> {
+  const { store } = parts;
+  const asked = expectedVersion(request);
+  for (let tries = 1; ; tries += 1) {
+    const current = await store.getPipeline(pipelineId);
+    // Before the transaction, which would keep the pipeline locked while a source thinks. The version binds the two.
+    const { problems, warnings } = changesNothing(current, patch)
+      ? { problems: [], warnings: [] }
+      : await judge(parts, patch, current);
+    const version = asked ?? current.config_version;
+    try {
+      const author = actorOf(request).name;
+      const changed = await store.updatePipeline(current.id, patch, author, () => requireNone(problems), version);
+      sendPipeline(reply, changed);
+      return saved(changed, warnings);
+    } catch (error) {
+      const isOvertaken = error instanceof VitrinaError && error.code === "PRECONDITION_FAILED" && asked === undefined;
+      if (!isOvertaken || tries === MOST_TRIES) throw error;
+    }
+  }
 }

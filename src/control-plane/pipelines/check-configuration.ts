@@ -4,13 +4,6 @@ import { parseSchedule } from "../../domain/schedule.ts";
 import type { TargetAllowList } from "../../domain/target.ts";
 import { inspectTaskPlan } from "../../domain/task-plan.ts";
 import { checkQuery, type GuardRules } from "../../sql-guard/guard.ts";
-import { invalidRequest } from "../validation.ts";
-
-/** What the settings allow a pipeline to read and to write. */
-export interface Allowed {
-  readonly targets: TargetAllowList;
-  readonly guard: GuardRules;
-}
 
 interface Rule {
   /** The fields that the rule looks at. */
@@ -19,7 +12,7 @@ interface Rule {
 }
 
 const RULES: readonly Rule[] = [
-  { fields: ["source_query", "target_table", "tasks"], findProblems: planProblems },
+  { fields: ["type", "source_query", "target_table", "tasks"], findProblems: planProblems },
   { fields: ["schedule_interval"], findProblems: scheduleProblems },
   { fields: ["mode", "incremental_key", "incremental_id_key"], findProblems: incrementalProblems },
   { fields: ["target_options", "target_table", "tasks"], findProblems: optionProblems },
@@ -29,19 +22,6 @@ const RULES: readonly Rule[] = [
  * The rules that span several fields, or need the settings. All mistakes are reported at once. A change is held only
  * against the rules it touches, so that a pipeline whose target is no longer allowed can still be disabled.
  */
-export async function checkConfiguration(
-  config: PipelineConfig,
-  { targets, guard }: Allowed,
-  change: object = config,
-): Promise<void> {
-  const touchesQuery = "source_query" in change || "tasks" in change;
-  const found = [
-    ...configurationProblems(config, targets, change).map(({ pointer, message }) => ({ pointer, message })),
-    ...(touchesQuery ? await queryProblems(config, targets, guard) : []),
-  ];
-  if (found.length > 0) throw invalidRequest("body", found);
-}
-
 export function configurationProblems(
   config: PipelineConfig,
   targets: TargetAllowList,
@@ -56,8 +36,8 @@ function planProblems(config: PipelineConfig, targets: TargetAllowList): readonl
   return inspectTaskPlan(config, targets).problems;
 }
 
-/** The reader's query, as far as its text tells. What it reaches in the source is found out when it runs. */
-async function queryProblems(
+/** The reader's query, as far as its text tells. */
+export async function queryProblems(
   config: PipelineConfig,
   targets: TargetAllowList,
   guard: GuardRules,

@@ -13,11 +13,13 @@ import { answer } from "../openapi.ts";
 import { pageOf, pageQuery } from "../paging.ts";
 import { problems } from "../problem.ts";
 import { idParams } from "./id-params.ts";
+import { savedPipelineSchema } from "./saved-pipeline.ts";
 
 /** What each operation takes and answers: checked by the server, and shown at /docs. */
 
 const tags = ["pipelines"];
 const params = idParams;
+const theSavedPipeline = answer("The pipeline as it is now.", savedPipelineSchema);
 const thePipeline = answer("The pipeline as it is now.", pipelineSchema);
 
 const statusSchema = z.object({
@@ -55,9 +57,10 @@ export const operations = {
     tags,
     operationId: "createPipeline",
     summary: "Create a pipeline",
-    description: "The header Location of the answer is its path.",
+    description:
+      "The header Location of the answer is its path. A query that its source refuses is not saved; where the source cannot be asked, the warnings say so.",
     body: newPipelineSchema,
-    response: { 201: answer("The new pipeline.", pipelineSchema), ...problems(400, 409, 413, 415, 422) },
+    response: { 201: answer("The new pipeline.", savedPipelineSchema), ...problems(400, 409, 413, 415, 422) },
   },
   getPipeline: {
     tags,
@@ -75,7 +78,7 @@ export const operations = {
       "While it runs, only batch_size, retry_for_seconds, description, schedule_interval, enabled, max_rejects and max_delete_percent may change. With If-Match, only if nobody changed it since that ETag was answered.",
     params,
     body: pipelinePatchSchema,
-    response: { 200: thePipeline, ...problems(400, 404, 409, 412, 413, 415, 422) },
+    response: { 200: theSavedPipeline, ...problems(400, 404, 409, 412, 413, 415, 422) },
   },
   updatePipelineConfig: {
     tags,
@@ -84,7 +87,7 @@ export const operations = {
     description: "The same as PATCH of the pipeline.",
     params,
     body: pipelinePatchSchema,
-    response: { 200: thePipeline, ...problems(400, 404, 409, 412, 413, 415, 422) },
+    response: { 200: theSavedPipeline, ...problems(400, 404, 409, 412, 413, 415, 422) },
   },
   deletePipeline: {
     tags,

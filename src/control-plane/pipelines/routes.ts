@@ -8,10 +8,11 @@ import type { ChangeListener } from "../changes/change-listener.ts";
 import { waitUntil } from "../changes/wait.ts";
 import type { Api, ApiParts } from "../server.ts";
 import { changeConfiguration } from "./change-configuration.ts";
-import { checkConfiguration } from "./check-configuration.ts";
 import { expectedVersion, readerHas, sendPipeline } from "./etag.ts";
+import { judge, requireNone, storedPipeline, tellAllProblems } from "./judge.ts";
 import { logStatusChange } from "./log-status-change.ts";
 import { operations } from "./operations.ts";
+import { saved } from "./saved-pipeline.ts";
 
 export function pipelineRoutes(api: Api, parts: ApiParts, listener: ChangeListener): void {
   configurationRoutes(api, parts);
@@ -28,12 +29,15 @@ function configurationRoutes(api: Api, parts: ApiParts): void {
     return store.listPipelines({ limit, after }, filter);
   });
 
-  api.post("/pipelines", { schema: operations.createPipeline }, async (request, reply) => {
+  const asNew = tellAllProblems(parts, operations.createPipeline.body, async () => undefined);
+  api.post("/pipelines", { schema: operations.createPipeline, preValidation: asNew }, async (request, reply) => {
     const { body } = request;
-    await checkConfiguration(body, parts);
+    const { problems, warnings } = await judge(parts, body, undefined);
+    requireNone(problems);
     const pipeline = await store.createPipeline(body, actorOf(request).name);
     reply.code(201).header("location", `/api/v1/pipelines/${pipeline.id}`);
-    return sendPipeline(reply, pipeline);
+    sendPipeline(reply, pipeline);
+    return saved(pipeline, warnings);
   });
 
   api.get("/pipelines/:id", { schema: operations.getPipeline }, async (request, reply) => {
@@ -41,11 +45,13 @@ function configurationRoutes(api: Api, parts: ApiParts): void {
     return readerHas(request, pipeline) ? reply.code(304).send() : pipeline;
   });
 
-  api.patch("/pipelines/:id", { schema: operations.updatePipeline }, (request, reply) =>
+  const asChange = tellAllProblems(parts, operations.updatePipeline.body, storedPipeline(parts));
+  api.patch("/pipelines/:id", { schema: operations.updatePipeline, preValidation: asChange }, (request, reply) =>
     changeConfiguration(parts, request, reply, request.params.id, request.body),
   );
 
-  api.post("/pipelines/:id/update-config", { schema: operations.updatePipelineConfig }, (request, reply) =>
+  const byPost = { schema: operations.updatePipelineConfig, preValidation: asChange };
+  api.post("/pipelines/:id/update-config", byPost, (request, reply) =>
     changeConfiguration(parts, request, reply, request.params.id, request.body),
   );
 

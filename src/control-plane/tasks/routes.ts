@@ -1,9 +1,10 @@
 import { z } from "zod";
-import { pipelineConfigSchema, pipelineSchema, taskSchema } from "../../domain/pipeline.ts";
+import { pipelineConfigSchema, taskSchema } from "../../domain/pipeline.ts";
 import { registeredTaskSchema } from "../../domain/runner.ts";
 import { answer } from "../openapi.ts";
 import { changeConfiguration } from "../pipelines/change-configuration.ts";
 import { idParams } from "../pipelines/id-params.ts";
+import { savedPipelineSchema } from "../pipelines/saved-pipeline.ts";
 import { problems } from "../problem.ts";
 import type { Api, ApiParts } from "../server.ts";
 
@@ -36,7 +37,7 @@ const operations = {
     params,
     body: z.strictObject({ tasks: pipelineConfigSchema.shape.tasks.unwrap() }),
     response: {
-      200: answer("The pipeline as it is now.", pipelineSchema),
+      200: answer("The pipeline as it is now.", savedPipelineSchema),
       ...problems(400, 404, 409, 412, 413, 415, 422),
     },
   },

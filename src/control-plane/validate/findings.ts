@@ -10,7 +10,7 @@ export const findingSchema = z.object({
   line: z.int().optional().describe("Where in the query, from 1."),
   column: z.int().optional(),
 });
-type Finding = z.infer<typeof findingSchema>;
+export type Finding = z.infer<typeof findingSchema>;
 type Severity = Finding["severity"];
 
 /** Where a check belongs, and what remains unknown when it takes too long: "whether …". */

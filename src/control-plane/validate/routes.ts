@@ -1,6 +1,7 @@
 import type { Pipeline } from "../../domain/pipeline.ts";
 import { requireRole } from "../auth/require-role.ts";
 import type { Limited } from "../concurrency-limit.ts";
+import { storedPipeline, tellAllProblems } from "../pipelines/judge.ts";
 import type { Api, ApiParts } from "../server.ts";
 import { operations } from "./operations.ts";
 import { validate } from "./validate.ts";
@@ -8,7 +9,15 @@ import { validate } from "./validate.ts";
 export function validateRoutes(api: Api, parts: ApiParts, limited: Limited): void {
   const { store } = parts;
   const asItIsNow = { keepAnswer: false };
-  api.post("/pipelines/:id/validate", { schema: operations.validatePipeline, config: asItIsNow }, async (request) => {
+  const ofTrial = {
+    schema: operations.validatePipeline,
+    config: asItIsNow,
+    preValidation: tellAllProblems(parts, operations.validatePipeline.body, (request) => {
+      requireRole(request, "editor");
+      return storedPipeline(parts)(request);
+    }),
+  };
+  api.post("/pipelines/:id/validate", ofTrial, async (request) => {
     const { params, body: trial } = request;
     // What a query of one's own would find tells about the data, so trying one out is the right of those who may save it.
     if (trial != null && Object.keys(trial).length > 0) requireRole(request, "editor");
@@ -19,7 +28,8 @@ export function validateRoutes(api: Api, parts: ApiParts, limited: Limited): voi
   });
 
   const schema = operations.validateConfiguration;
-  api.post("/validate", { schema, config: asItIsNow }, ({ body: config }) =>
+  const preValidation = tellAllProblems(parts, schema.body, async () => undefined);
+  api.post("/validate", { schema, config: asItIsNow, preValidation }, ({ body: config }) =>
     limited(() => validate(parts, { config, stored: undefined, isTrial: false })),
   );
 }

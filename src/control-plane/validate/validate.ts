@@ -69,7 +69,7 @@ async function registeredTasks({ store }: ValidateParts): Promise<readonly Regis
   return runners.some(({ alive }) => alive) ? tasks : undefined;
 }
 
-function openSource({ config, parts, findings }: Validator): SourceInspector | undefined {
+export function openSource({ config, parts, findings }: Validator): SourceInspector | undefined {
   const source = parts.inspector.source(config.source_connection);
   if (source === undefined) {
     const message = `There is no source connection "${config.source_connection}".`;
@@ -86,7 +86,7 @@ export interface CheckedQuery {
 }
 
 /** The guard goes first: what it refuses is not even planned. */
-async function checkSourceQuery(
+export async function checkSourceQuery(
   { parts: { guard }, plan, findings }: Validator,
   source: SourceInspector,
 ): Promise<CheckedQuery | undefined> {

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
-import { pipelineSchema } from "../../domain/pipeline.ts";
 import { changesBetween, configOfVersion } from "../../domain/pipeline-version.ts";
 import { answer } from "../openapi.ts";
 import { pageOf, pageQuery } from "../paging.ts";
 import { changeConfiguration } from "../pipelines/change-configuration.ts";
 import { idParams } from "../pipelines/id-params.ts";
+import { savedPipelineSchema } from "../pipelines/saved-pipeline.ts";
 import { problems } from "../problem.ts";
 import type { Api, ApiParts } from "../server.ts";
 
@@ -59,7 +59,7 @@ const operations = {
     description:
       "It becomes a new version, under the same rules as any change. Nothing happens where nothing differs. If-Match is heeded.",
     params,
-    response: { 200: answer("The pipeline as it is now.", pipelineSchema), ...problems(404, 409, 412, 422) },
+    response: { 200: answer("The pipeline as it is now.", savedPipelineSchema), ...problems(404, 409, 412, 422) },
   },
 };
 

@@ -6,6 +6,8 @@ import type { AuditPage, Page } from "../meta-store.ts";
 
 /** What a request is found to be about while it is carried out. */
 interface Subject {
+  /** Set when its entry has been written, before the transaction ends. */
+  isRecorded?: boolean;
   object?: string;
   objectName?: string;
   details?: Readonly<Record<string, unknown>>;
@@ -25,7 +27,24 @@ export function unrecorded<T>(work: () => T): T {
 /** Names what the change in progress is about. Means nothing where changes are not recorded, as in a runner. */
 export function noteSubject(object: string, objectName: string, details?: Readonly<Record<string, unknown>>): void {
   const subject = recorded.getStore()?.subject;
-  if (subject !== undefined) Object.assign(subject, { object, objectName, ...(details && { details }) });
+  if (subject !== undefined) {
+    Object.assign(subject, { object, objectName, isRecorded: false, ...(details && { details }) });
+  }
+}
+
+/**
+ * For a transaction that changes several things: an entry for the one that was named last, which is not written again at
+ * the end. Without a change since then there is nothing to write.
+ */
+export async function recordSubject(client: pg.PoolClient): Promise<void> {
+  await recordChange(client);
+  passOverSubject();
+}
+
+/** What was only looked at is not what the change is about. */
+export function passOverSubject(): void {
+  const subject = recorded.getStore()?.subject;
+  if (subject !== undefined) subject.isRecorded = true;
 }
 
 /**
@@ -50,6 +69,7 @@ async function recordChange(client: pg.PoolClient): Promise<void> {
   const change = recorded.getStore();
   if (change === undefined) return;
   const { origin, subject } = change;
+  if (subject.isRecorded) return;
   await client.query(`${INSERT} WHERE pg_current_xact_id_if_assigned() IS NOT NULL`, [
     ...originValues({ ...origin, object: subject.object ?? origin.object }),
     subject.objectName ?? null,

@@ -13,6 +13,7 @@ import { claimNext, extendLease, finishRun, RENEW_LEASES, rescueExpired, startNe
 import { createKey, findKey, listKeys, markKeyUsed, revokeKey } from "./keys.ts";
 import { listen } from "./listen.ts";
 import {
+  applyPipelines,
   createPipeline,
   deletePipeline,
   getPipeline,
@@ -55,6 +56,7 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     listPipelines: (page, filter = {}) => asking("list the pipelines", listPipelines(pool, page, filter)),
     getPipeline: (idOrName) => asking("read the pipeline", getPipeline(pool, idOrName)),
     createPipeline: (pipeline, author) => asking("create the pipeline", createPipeline(pool, pipeline, author)),
+    applyPipelines: (changes, author) => asking("apply the pipelines", applyPipelines(pool, changes, author)),
     updatePipeline: (id, patch, author, check, expectedVersion) =>
       asking("change the pipeline", updatePipeline(pool, id, patch, author, check, expectedVersion)),
     deletePipeline: (id, expectedVersion) => asking("delete the pipeline", deletePipeline(pool, id, expectedVersion)),

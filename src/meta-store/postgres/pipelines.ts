@@ -15,8 +15,8 @@ import type { RunTrigger } from "../../domain/run.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
 import { sqlState } from "../../postgres/errors.ts";
-import type { Page, PageRequest, PipelineFilter } from "../meta-store.ts";
-import { noteSubject } from "./audit.ts";
+import type { Page, PageRequest, PipelineChange, PipelineFilter } from "../meta-store.ts";
+import { noteSubject, passOverSubject, recordSubject } from "./audit.ts";
 import { Conditions } from "./conditions.ts";
 import { invalidPageMark } from "./page-mark.ts";
 import { CONFIG_COLUMNS, configOf, PIPELINE_COLUMNS, pipelineFromRow } from "./pipeline-row.ts";
@@ -54,21 +54,23 @@ export async function getPipeline(session: SqlSession, idOrName: string): Promis
   return pipeline;
 }
 
-export async function createPipeline(pool: Pool, pipeline: NewPipeline, author: string): Promise<Pipeline> {
+export function createPipeline(pool: Pool, pipeline: NewPipeline, author: string): Promise<Pipeline> {
+  return inTransaction(pool, (client) => createIn(client, pipeline, author));
+}
+
+async function createIn(client: pg.PoolClient, pipeline: NewPipeline, author: string): Promise<Pipeline> {
   const { id, ...config } = pipeline;
   try {
-    return await inTransaction(pool, async (client) => {
-      const { rows } = await client.query(
-        `INSERT INTO etl.etl_pipelines (id, ${CONFIG_COLUMNS.join(", ")})
-         VALUES (coalesce($1::uuid, gen_random_uuid()), ${CONFIG_COLUMNS.map((_, index) => `$${index + 2}`).join(", ")})
-         RETURNING id`,
-        [id ?? null, ...columnValues(config)],
-      );
-      const pipelineId = rows[0].id as PipelineId;
-      await replaceTasks(client, pipelineId, config);
-      await keepVersion(client, pipelineId, 1, config, author);
-      return lockPipeline(client, pipelineId);
-    });
+    const { rows } = await client.query(
+      `INSERT INTO etl.etl_pipelines (id, ${CONFIG_COLUMNS.join(", ")})
+       VALUES (coalesce($1::uuid, gen_random_uuid()), ${CONFIG_COLUMNS.map((_, index) => `$${index + 2}`).join(", ")})
+       RETURNING id`,
+      [id ?? null, ...columnValues(config)],
+    );
+    const pipelineId = rows[0].id as PipelineId;
+    await replaceTasks(client, pipelineId, config);
+    await keepVersion(client, pipelineId, 1, config, author);
+    return await lockPipeline(client, pipelineId);
   } catch (error) {
     if (sqlState(error) === UNIQUE_VIOLATION) throw takenError(error, pipeline);
     throw error;
@@ -76,38 +78,83 @@ export async function createPipeline(pool: Pool, pipeline: NewPipeline, author: 
 }
 
 /** `check` sees the whole pipeline as it would become, and refuses it by throwing. */
-export async function updatePipeline(
+export function updatePipeline(
   pool: Pool,
   id: PipelineId,
   patch: PipelinePatch,
   author: string,
-  check: (merged: Pipeline) => void | Promise<void> = () => undefined,
+  check: Check = () => undefined,
   expectedVersion?: number,
 ): Promise<Pipeline> {
+  return inTransaction(pool, (client) => updateIn(client, id, patch, author, check, expectedVersion));
+}
+
+type Check = (merged: Pipeline) => void | Promise<void>;
+
+async function updateIn(
+  client: pg.PoolClient,
+  id: PipelineId,
+  patch: PipelinePatch,
+  author: string,
+  check: Check,
+  expectedVersion: number | undefined,
+): Promise<Pipeline> {
   try {
-    return await inTransaction(pool, async (client) => {
-      const current = await lockPipeline(client, id);
-      requireVersion(current, expectedVersion);
-      requireUnlocked(current, patch);
-      const merged = { ...current, ...patch } as Pipeline;
-      if (JSON.stringify(configOf(merged)) === JSON.stringify(configOf(current))) return current;
-      await check(merged);
-      const version = current.config_version + 1;
-      await client.query(
-        `UPDATE etl.etl_pipelines
-            SET ${CONFIG_COLUMNS.map((column, index) => `${column} = $${index + 3}`).join(", ")},
-                config_version = $2, updated_at = clock_timestamp()
-          WHERE id = $1`,
-        [id, version, ...columnValues(merged)],
-      );
-      await replaceTasks(client, id, merged);
-      await keepVersion(client, id, version, merged, author);
-      return lockPipeline(client, id);
-    });
+    const current = await lockPipeline(client, id);
+    requireVersion(current, expectedVersion);
+    requireUnlocked(current, patch);
+    const merged = { ...current, ...patch } as Pipeline;
+    if (JSON.stringify(configOf(merged)) === JSON.stringify(configOf(current))) return current;
+    await check(merged);
+    const version = current.config_version + 1;
+    await client.query(
+      `UPDATE etl.etl_pipelines
+          SET ${CONFIG_COLUMNS.map((column, index) => `${column} = $${index + 3}`).join(", ")},
+              config_version = $2, updated_at = clock_timestamp()
+        WHERE id = $1`,
+      [id, version, ...columnValues(merged)],
+    );
+    await replaceTasks(client, id, merged);
+    await keepVersion(client, id, version, merged, author);
+    return await lockPipeline(client, id);
   } catch (error) {
     if (sqlState(error) === UNIQUE_VIOLATION) throw takenError(error, { ...patch, id });
     throw error;
   }
+}
+
+/** In one order whoever asks, so that two callers with the same pipelines do not wait for each other. */
+export function applyPipelines(pool: Pool, changes: readonly PipelineChange[], author: string): Promise<Pipeline[]> {
+  const orderOf = (change: PipelineChange): string => ("create" in change ? change.create.name : change.update);
+  const inOrder = [...changes.entries()].sort(([, a], [, b]) => (orderOf(a) < orderOf(b) ? -1 : 1));
+  return inTransaction(pool, async (client) => {
+    const applied = new Map<number, Pipeline>();
+    passOverSubject();
+    for (const [place, change] of inOrder) {
+      try {
+        const pipeline =
+          "create" in change
+            ? await createIn(client, change.create, author)
+            : await updateIn(client, change.update, change.patch, author, () => undefined, change.expectedVersion);
+        applied.set(place, pipeline);
+        await recordSubject(client);
+      } catch (error) {
+        throw error instanceof VitrinaError ? pointingAt(place, error) : error;
+      }
+    }
+    return changes.flatMap((_, place) => applied.get(place) ?? []);
+  });
+}
+
+function pointingAt(place: number, error: VitrinaError): VitrinaError {
+  const { code, message, problems, hint, extra } = error;
+  const places = problems.length > 0 ? problems : [{ pointer: "", message }];
+  return new VitrinaError(code, message, {
+    cause: error,
+    hint,
+    extra,
+    problems: places.map((problem) => ({ ...problem, pointer: `/pipelines/${place}${problem.pointer}` })),
+  });
 }
 
 export async function deletePipeline(pool: Pool, id: PipelineId, expectedVersion?: number): Promise<void> {
