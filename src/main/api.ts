@@ -4,6 +4,7 @@ import { openInspector } from "../connectors/open-inspector.ts";
 import { buildServer } from "../control-plane/server.ts";
 import type { Log } from "../observability/log.ts";
 import { createRegistry } from "../observability/registry.ts";
+import { reportStuckBackends } from "../observability/stuck-backends.ts";
 import type { DatabaseUrls, Settings } from "../settings/settings.ts";
 import { openStore } from "./database.ts";
 import { type Address, isPortTaken, portTaken } from "./port-taken.ts";
@@ -30,6 +31,7 @@ export async function startApi(
     writerUrl: urls.writer,
     canPull: urls.loader !== undefined,
     timeoutMs: INSPECTION_TIMEOUT_MS,
+    onStuck: reportStuckBackends(log, registry),
   });
   const server = await buildServer({
     store,

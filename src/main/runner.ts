@@ -7,6 +7,7 @@ import type { Log } from "../observability/log.ts";
 import { createRegistry } from "../observability/registry.ts";
 import { RunLogs } from "../observability/run-logs.ts";
 import { createRunnerMetrics } from "../observability/runner-metrics.ts";
+import { reportStuckBackends } from "../observability/stuck-backends.ts";
 import { openTracing } from "../observability/tracing.ts";
 import type { DatabaseUrls, Settings } from "../settings/settings.ts";
 import { openTaskHost } from "../tasks/open-task-host.ts";
@@ -37,6 +38,7 @@ export async function startRunner(
   const timing = leaseTiming(leaseMs);
   const sourceUrls = new Map([["main", urls.reader], ...settings.sourceUrls]);
   const tasks = openTasks(settings, log);
+  const onStuck = reportStuckBackends(log, registry);
   const runner = new Runner({
     store,
     log,
@@ -57,7 +59,7 @@ export async function startRunner(
       sources: new Map(
         [...sourceUrls].map(([name, url]) => [
           name,
-          { url, applicationName: "vitrina runner read", readTimeoutMs, batchBytes },
+          { url, applicationName: "vitrina runner read", readTimeoutMs, batchBytes, onStuck },
         ]),
       ),
       postgres: {

@@ -46,6 +46,15 @@ const RULES = `
       JOIN pg_rewrite r ON r.ev_class = c.oid AND r.ev_type = '1'
   )`;
 
+/** How often the rule of each view names each relation, and how long the rule is. */
+export const SIZES_OF_RULES = `${REACHED}${RULES}
+  SELECT rules.ev_class::text AS view, named.relation, count(named.relation)::text AS times, length(rules.tree)::text AS length
+    FROM rules LEFT JOIN LATERAL (
+      SELECT found[1] AS relation FROM regexp_matches(rules.tree, ':rtekind 0 :relid (\\d+)', 'g') AS found
+       WHERE found[1]::oid <> rules.ev_class
+    ) AS named ON true
+   GROUP BY rules.ev_class, rules.tree, named.relation`;
+
 /**
  * OFFSET 0 makes PostgreSQL look things up one by one. It expects thousands of matches of every pattern, and would read
  * whole catalogues for the few that there are.

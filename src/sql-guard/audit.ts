@@ -8,12 +8,14 @@ import {
   OTHER_OBJECTS,
   OWN_CODE_OF_TYPES,
   RELATIONS_REACHED,
+  SIZES_OF_RULES,
 } from "./audit-queries.ts";
 import { type FunctionFacts, OF_OWN_MAKING, refusedByFacts, refusedByName } from "./functions.ts";
 import type { GuardRules } from "./guard.ts";
 import { type Mentions, mentionsIn } from "./mentions.ts";
 import { byteOffset, type Finding, placeOf, shown, shownPlace } from "./refusal.ts";
 import { type Statement, statementsOf } from "./tree.ts";
+import { excessOfViews } from "./view-sizes.ts";
 
 /**
  * Asks the source what it makes of a query. CREATE VIEW analyses a query without running any of it, not even the
@@ -99,6 +101,7 @@ async function auditView(
   const view = [rows[0]?.["view"]];
   return [
     ...(await reachedFindings(session, view, rules)),
+    ...(await viewSizeFindings(session, view)),
     ...(await functionFindings(session, view)),
     ...(await objectFindings(session, view, rules)),
   ];
@@ -128,6 +131,7 @@ async function auditMentions(
 ): Promise<readonly Finding[]> {
   return [
     ...(await reachedFindings(session, starts, rules)),
+    ...(await viewSizeFindings(session, starts)),
     ...(await functionFindings(session, starts)),
     ...(await objectFindings(session, starts, rules)),
     ...(await namedFunctionFindings(session, functions, fields)),
@@ -152,6 +156,17 @@ async function reachedFindings(
     if (READABLE_KINDS.has(kind ?? "")) return [];
     return [{ what: `the relation ${relation}${through} is neither a table nor a view of this database` }];
   });
+}
+
+async function viewSizeFindings(session: SqlSession, starts: readonly unknown[]): Promise<readonly Finding[]> {
+  const { rows } = await session.query(SIZES_OF_RULES, [starts]);
+  const sizes = (rows as Row[]).map(({ view, relation, times, length }) => ({
+    view: view ?? "",
+    relation: relation ?? null,
+    times: Number(times),
+    length: Number(length),
+  }));
+  return excessOfViews(sizes, starts.map(String));
 }
 
 async function functionFindings(session: SqlSession, starts: readonly unknown[]): Promise<readonly Finding[]> {

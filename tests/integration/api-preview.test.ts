@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { expectProblem } from "../support/api-client.ts";
+import { expectProblem, startTestApi } from "../support/api-client.ts";
 import { openTryOut, type TryOut } from "../support/try-out.ts";
 import { until } from "../support/until.ts";
 
@@ -160,6 +160,36 @@ describe("limits", () => {
       expectProblem(await quick.post("/preview", { source_query: ENDLESS }), "QUERY_TOO_SLOW");
     } finally {
       await quick.close();
+    }
+  });
+
+  it("R8.2 a server that does not stop gets no more than the time, and the operator learns which process it is", async () => {
+    const api = await startTestApi({ PREVIEW_TIMEOUT_SECONDS: "3" });
+    const backends = async (): Promise<number[]> => {
+      const rows = await api.database.query(
+        "SELECT pid FROM pg_stat_activity WHERE application_name = 'vitrina api inspect' AND query LIKE 'FETCH%' AND datname = current_database()",
+      );
+      return rows.map(({ pid }) => Number(pid));
+    };
+    const frozen: number[] = [];
+    try {
+      const asked = [1, 2, 3, 4].map(() => api.post("/preview", { source_query: ENDLESS }));
+      await until("four previews are at work", async () => (await backends()).length === 4);
+      // As one that plans: it looks neither at its clock nor at being asked to end.
+      for (const pid of await backends()) {
+        process.kill(pid, "SIGSTOP");
+        frozen.push(pid);
+      }
+      for (const answer of await Promise.all(asked)) expectProblem(answer, "QUERY_TOO_SLOW");
+      expect((await backends()).sort()).toEqual(frozen.sort());
+      expect((await api.post("/preview", { source_query: "SELECT 1 AS id" })).status).toBe(200);
+      const stuck = (pid: number) => api.logged.some((line) => line.includes(`"backend_pid":${pid}`));
+      await until("all are told to the operator", async () => frozen.every(stuck), 30_000);
+      expect((await api.get("/metrics")).text).toContain("vitrina_source_backends_stuck_total 4");
+    } finally {
+      for (const pid of frozen) process.kill(pid, "SIGCONT");
+      await until("they have ended", async () => (await backends()).length === 0);
+      await api.stop();
     }
   });
 

@@ -97,6 +97,26 @@ describe("the audit", () => {
     await audit("SELECT id FROM content.event");
   });
 
+  it("counts the tables behind views that are made of one another, and what is selected from them", async () => {
+    const doubled = Array.from(
+      { length: 14 },
+      (_, i) =>
+        `CREATE VIEW content.v${i + 1} AS SELECT a.id FROM content.${i === 0 ? "genre" : `v${i}`} a, content.${i === 0 ? "genre" : `v${i}`} b`,
+    );
+    await guarded.database.query(
+      `${doubled.join(";")}; CREATE TABLE content.wide (${Array.from({ length: 1500 }, (_, i) => `c${i} integer`).join(",")})`,
+    );
+    await expect(audit("SELECT id FROM content.v14")).rejects.toThrow(
+      "The query comes to 16384 tables once its views are put in their place, and at most 5000 are allowed.",
+    );
+    await audit("SELECT id FROM content.v8");
+    const links = Array.from({ length: 80 }, (_, i) => `c${i + 1} AS (SELECT * FROM c${i})`).join(", ");
+    await expect(
+      audit(`WITH c0 AS (SELECT * FROM content.wide), ${links} SELECT c0.c1 FROM c80 AS c0`),
+    ).rejects.toThrow(/comes to \d+ MiB once it is analysed, and at most 24 MiB are allowed: select fewer columns/);
+    await guarded.database.query("DROP VIEW content.v1 CASCADE; DROP TABLE content.wide");
+  });
+
   it("says what to grant where the reader may not make temporary views, and never goes without", async () => {
     const [{ name } = {}] = await guarded.database.query("SELECT current_database() AS name");
     await guarded.database.query(`REVOKE TEMPORARY ON DATABASE ${name} FROM PUBLIC, vitrina_reader`);

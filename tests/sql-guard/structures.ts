@@ -6,7 +6,7 @@ const list = (n: number, item: (i: number) => string, between = ", "): string =>
 
 /** c1 is made of c0, c2 of c1, and so on. */
 const chain = (n: number, link: (before: string) => string, how = ""): string =>
-  `WITH c0 AS (SELECT id, rating AS a FROM content.film_work), ${list(n, (i) => `c${i + 1} AS ${how}(${link(`c${i}`)})`)} SELECT a FROM c${n}`;
+  `WITH c0 AS (SELECT rating AS a, id FROM content.film_work), ${list(n, (i) => `c${i + 1} AS ${how}(${link(`c${i}`)})`)} SELECT a FROM c${n}`;
 
 export const STRUCTURES: readonly Structure[] = [
   ["a chain of expressions", (n) => chain(n, (c) => `SELECT a FROM ${c}`), 1800, 60],

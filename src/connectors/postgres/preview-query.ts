@@ -2,19 +2,16 @@ import type { Column, Row } from "../../domain/row.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { quoteIdentifier } from "../../postgres/identifiers.ts";
 import type { Preview, PreviewRequest } from "../inspector.ts";
+import { type Watched, withDeadline } from "./deadline.ts";
 import { describeQuery } from "./describe-query.ts";
 import { asSubquery } from "./query-text.ts";
-import { BEGIN, connectToSource, extended, type PostgresSourceConfig, sourceError } from "./read-session.ts";
+import { BEGIN, connectToSource, extended, sourceError } from "./read-session.ts";
 
 /**
  * The first rows of a query. Texts are cut on the server, and rows are fetched a few at a time, so that no query can
  * fill the memory of this process.
  */
-export async function previewQuery(
-  config: Pick<PostgresSourceConfig, "url" | "applicationName">,
-  request: PreviewRequest,
-  signal: AbortSignal,
-): Promise<Preview> {
+export async function previewQuery(config: Watched, request: PreviewRequest, signal: AbortSignal): Promise<Preview> {
   const deadline = performance.now() + request.timeoutMs;
   // The server itself notices that nobody waits any more, and ends the query.
   const client = await connectToSource(config, { client_connection_check_interval: "500ms" });
@@ -22,10 +19,12 @@ export async function previewQuery(
   signal.addEventListener("abort", hangUp, { once: true });
   try {
     signal.throwIfAborted();
-    await client.query(BEGIN);
-    await allowUntil(client, deadline);
-    const columns = await describeQuery(client, request.query);
-    return await firstRows(client, columns, request, deadline);
+    return await withDeadline(client, deadline - performance.now(), config, async () => {
+      await client.query(BEGIN);
+      await allowUntil(client, deadline);
+      const columns = await describeQuery(client, request.query);
+      return firstRows(client, columns, request, deadline);
+    });
   } catch (error) {
     throw sourceError(error);
   } finally {

@@ -4,11 +4,10 @@ import type { SqlSession } from "../../domain/sql-session.ts";
 import { type Client, connectForData } from "../../postgres/connection.ts";
 import { databaseError, loadError } from "../../postgres/errors.ts";
 import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
+import { type Watched, withDeadline } from "./deadline.ts";
 import type { OrderColumn } from "./query-text.ts";
 
-export interface PostgresSourceConfig {
-  readonly url: string;
-  readonly applicationName: string;
+export interface PostgresSourceConfig extends Watched {
   /** How long the source may stay silent; a sorted query does most of its work before its first row. */
   readonly readTimeoutMs: number;
   /** A batch ends with the row that reaches this, however few rows it has. */
@@ -46,6 +45,9 @@ export async function openReadSession(config: PostgresSourceConfig): Promise<Cli
   return client;
 }
 
+/** Whoever borrows the session sets limits of his own; this is where his patience ends. */
+const LENDING_MS = 30_000;
+
 /** One connection for all questions that a run asks its source; each question has a snapshot of its own. */
 export interface QuestionSession {
   ask<T>(question: (client: Client) => Promise<T>): Promise<T>;
@@ -74,13 +76,15 @@ export function questionSession(
     ask: (question) =>
       withClient(async (client) => {
         await client.query(`${BEGIN}; SET LOCAL statement_timeout = ${config.readTimeoutMs}`);
-        const answer = await question(client);
+        const answer = await withDeadline(client, 2 * config.readTimeoutMs, config, () => question(client));
         await client.query("COMMIT");
         return answer;
       }),
     lend: (use) =>
       withClient((client) =>
-        use({ query: (text, values) => client.query({ text, values, queryMode: "extended" } as never) }),
+        withDeadline(client, LENDING_MS, config, () =>
+          use({ query: (text, values) => client.query({ text, values, queryMode: "extended" } as never) }),
+        ),
       ),
     async close() {
       await connected?.then((client) => client.end()).catch(() => undefined);

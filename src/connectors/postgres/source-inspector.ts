@@ -3,6 +3,7 @@ import { seesMark } from "../../postgres/database-mark.ts";
 import { quoteIdentifier } from "../../postgres/identifiers.ts";
 import type { SourceInspector } from "../inspector.ts";
 import { cursorColumnProblems, cursorRowProblems, numbersAheadProblems, requireFittingStart } from "./change-cursor.ts";
+import type { Watched } from "./deadline.ts";
 import { columnNameProblems, describeColumns, withoutOrigin } from "./describe-query.ts";
 import { adviseIndex } from "./index-advice.ts";
 import { previewQuery } from "./preview-query.ts";
@@ -11,9 +12,7 @@ import { extended, questionSession } from "./read-session.ts";
 import { canSeek, estimateRows } from "./seek-cost.ts";
 import { isUnique } from "./unique-columns.ts";
 
-interface SourceInspectorConfig {
-  readonly url: string;
-  readonly applicationName: string;
+interface SourceInspectorConfig extends Watched {
   readonly timeoutMs: number;
 }
 
