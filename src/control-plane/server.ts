@@ -34,6 +34,7 @@ import { pipelineRoutes } from "./pipelines/routes.ts";
 import { stateRoutes } from "./pipelines/state-routes.ts";
 import { previewRoutes } from "./preview/routes.ts";
 import { reconcileRoutes } from "./reconcile/routes.ts";
+import { refuseOtherSchemas } from "./refuse-other-schemas.ts";
 import { rejectRoutes } from "./rejects/routes.ts";
 import { makeRequestsRepeatable } from "./repeatable-requests.ts";
 import { runnerRoutes } from "./runners/routes.ts";
@@ -93,6 +94,7 @@ export async function buildServer(parts: ApiParts): Promise<Api> {
   await api.register(helmet, SECURITY_HEADERS);
   keepAuditTrail(api, parts);
   await installGuard(api, parts);
+  refuseOtherSchemas(api, parts.store);
   await registerDocumentation(api, parts.version);
   await withOtherMethodsRefused(api, () => registerRoutes(api, parts, watching));
   return api;

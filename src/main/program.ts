@@ -32,7 +32,10 @@ function addServerCommands(program: Command): void {
   program
     .command("api")
     .description("start the API alone, on a migrated database")
-    .action(async () => serve((await import("./api.ts")).startApi));
+    .action(async () => {
+      const { startApi } = await import("./api.ts");
+      await serve((settings, urls, log) => startApi(settings, urls, log));
+    });
 
   program
     .command("runner")
@@ -72,7 +75,9 @@ async function migrate({ demo }: { demo?: boolean }): Promise<void> {
 }
 
 /** Runs one part until a signal asks it to end. */
-async function serve(start: (settings: Settings, urls: DatabaseUrls, log: Log) => Promise<RunningPart>): Promise<void> {
+async function serve(
+  start: (settings: Settings, urls: DatabaseUrls, log: Log, stopSignal: AbortSignal) => Promise<RunningPart>,
+): Promise<void> {
   const [{ createLog }, { untilStopped }] = await Promise.all([
     import("../observability/log.ts"),
     import("./until-stopped.ts"),
@@ -81,7 +86,9 @@ async function serve(start: (settings: Settings, urls: DatabaseUrls, log: Log) =
   const log = createLog({ level: settings.logLevel });
   // From the beginning: nobody else ends the first process of a container, which may be asked to while it starts.
   const stopping = untilStopped();
-  const part = await start(settings, settings.databaseUrls(), log);
+  const stop = new AbortController();
+  void stopping.then(() => stop.abort());
+  const part = await start(settings, settings.databaseUrls(), log, stop.signal);
   const signal = await stopping;
   log.info({ signal }, "stopping");
   await part.stop();

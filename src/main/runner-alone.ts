@@ -3,12 +3,22 @@ import { startProbeServer } from "../observability/probe-server.ts";
 import { createRegistry } from "../observability/registry.ts";
 import type { DatabaseUrls, Settings } from "../settings/settings.ts";
 import type { RunningPart } from "./api.ts";
+import { openStore } from "./database.ts";
 import { isPortTaken, portTaken } from "./port-taken.ts";
 import { startRunner } from "./runner.ts";
+import { untilReachable } from "./until-reachable.ts";
 import { VERSION } from "./version.ts";
 
 /** A runner in a process of its own: where METRICS_PORT is set, others can see how it is. */
-export async function startRunnerAlone(settings: Settings, urls: DatabaseUrls, log: Log): Promise<RunningPart> {
+export async function startRunnerAlone(
+  settings: Settings,
+  urls: DatabaseUrls,
+  log: Log,
+  stopSignal: AbortSignal = new AbortController().signal,
+): Promise<RunningPart> {
+  const store = openStore(urls, "runner", 1);
+  const isReachable = await untilReachable(store, log, stopSignal).finally(() => store.close());
+  if (!isReachable) return { stop: async () => undefined };
   const registry = createRegistry(VERSION);
   const runner = await startRunner(settings, urls, log, registry);
   const { host, port } = settings.metrics;

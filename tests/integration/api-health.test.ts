@@ -2,6 +2,7 @@ import { afterEach, describe, expect, inject, it } from "vitest";
 import { startApi } from "../../src/main/api.ts";
 import { startTestApi, type TestApi } from "../support/api-client.ts";
 import { createTestDatabase } from "../support/database.ts";
+import { until } from "../support/until.ts";
 
 let stop: () => Promise<void> = async () => undefined;
 afterEach(async () => {
@@ -58,5 +59,26 @@ describe("health", () => {
     expect({ status, code: body.code }).toEqual({ status: 503, code: "SCHEMA_MISSING" });
     expect(body.detail).toMatch(/^The database lacks the migration 0001\S+\.$/);
     expect(body.hint).toBe("Run vitrina migrate first.");
+  });
+
+  it("takes no request on the schema of a newer program, only questions of health", async () => {
+    const api = await start();
+    expect((await api.get("/pipelines")).status).toBe(200);
+    await api.database.query("INSERT INTO etl.schema_migrations VALUES (9999, '9999_later.sql', 'x')");
+    const refused = await until("it has noticed", async () => {
+      const answer = await api.get("/pipelines");
+      return answer.status === 200 ? undefined : answer;
+    });
+    expect({ status: refused.status, code: refused.body.code }).toEqual({ status: 503, code: "SCHEMA_TOO_NEW" });
+    const created = await api.post("/pipelines", {
+      name: "p",
+      source_query: "SELECT 1 AS id",
+      target_table: "analytics.p",
+    });
+    expect(created.body.code).toBe("SCHEMA_TOO_NEW");
+    expect(await api.database.query("SELECT name FROM etl.etl_pipelines")).toEqual([]);
+    expect((await api.get("/health/live")).status).toBe(200);
+    await api.database.query("DELETE FROM etl.schema_migrations WHERE version = 9999");
+    await until("it answers again", async () => (await api.get("/pipelines")).status === 200);
   });
 });

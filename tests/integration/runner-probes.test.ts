@@ -139,3 +139,58 @@ describe("R9 a runner that hangs", () => {
     expect(await ask(`${server.url}/readyz`)).toMatchObject({ status: 200 });
   });
 });
+
+describe("a runner that starts while the database refuses", () => {
+  it("waits for it, says so, and then works", async () => {
+    const database = await openDatabase({});
+    closing.push(() => database.drop());
+    const proxy = await startTcpProxy(database.url);
+    closing.push(() => proxy.close());
+    await proxy.refuse();
+    const log = recordingLog();
+    const urls = { ...database.urls, meta: proxy.through(database.urls.meta) };
+    const starting = startRunnerAlone(database.settings, urls, log);
+    await until("it waits", () => log.has("the meta-store does not answer yet; waiting for it"));
+    await proxy.accept();
+    const runner = await starting;
+    closing.push(() => runner.stop());
+    expect(log.has("runner started")).toBe(true);
+  });
+
+  it("ends when it is told to meanwhile", async () => {
+    const database = await openDatabase({});
+    closing.push(() => database.drop());
+    const proxy = await startTcpProxy(database.url);
+    await proxy.refuse();
+    const log = recordingLog();
+    const stop = new AbortController();
+    const urls = { ...database.urls, meta: proxy.through(database.urls.meta) };
+    const starting = startRunnerAlone(database.settings, urls, log, stop.signal);
+    await until("it waits", () => log.has("the meta-store does not answer yet; waiting for it"));
+    stop.abort();
+    await (await starting).stop();
+    expect(log.has("runner started")).toBe(false);
+  });
+
+  it("fails at once where somebody must act: a wrong password, another database, no schema", async () => {
+    const database = await openDatabase({});
+    closing.push(() => database.drop());
+    const withMeta = (change: (url: URL) => void): Promise<unknown> => {
+      const url = new URL(database.urls.meta);
+      change(url);
+      return startRunnerAlone(database.settings, { ...database.urls, meta: url.href }, recordingLog());
+    };
+    await expect(
+      withMeta((url) => {
+        url.pathname = "/nowhere";
+      }),
+    ).rejects.toMatchObject({ code: "DATABASE_MISSING" });
+    await expect(
+      withMeta((url) => {
+        url.username = "vitrina_nobody";
+      }),
+    ).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+    await database.query("DELETE FROM etl.schema_migrations");
+    await expect(withMeta(() => undefined)).rejects.toMatchObject({ code: "SCHEMA_MISSING" });
+  });
+});

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { answer } from "../openapi.ts";
 import { problems, sendProblem } from "../problem.ts";
+import { isSchemaMisfit } from "../refuse-other-schemas.ts";
 import type { Api, ApiParts } from "../server.ts";
 
 const OK = { status: "ok" } as const;
@@ -35,7 +36,6 @@ export function healthRoutes(api: Api, { store, log }: ApiParts): void {
 
 /** A schema that does not fit is told as it is; other trouble of the database only to the log. */
 function whyNotReady(error: unknown): VitrinaError {
-  const isSchema = error instanceof VitrinaError && ["SCHEMA_MISSING", "SCHEMA_TOO_NEW"].includes(error.code);
-  if (isSchema) return error;
+  if (isSchemaMisfit(error)) return error;
   return new VitrinaError("DATABASE_UNAVAILABLE", "The database cannot be reached at the moment.", { cause: error });
 }
