@@ -39,7 +39,7 @@ export interface SourceInspector {
   /** How many rows of the query lack a part of the key; counted up to `limit`. */
   rowsWithoutKey(query: string, key: readonly string[], limit: number): Promise<number>;
   adviseIndex(query: string, orderBy: readonly string[]): Promise<IndexAdvice>;
-  estimateRows(request: ReadRequest): Promise<number>;
+  estimateRows(request: ReadRequest): Promise<number | null>;
   canSeek(request: ReadRequest, batchSize: number): Promise<boolean>;
   /** True when a session that put this mark into its database is in the same database as the reader. */
   seesMark(mark: string): Promise<boolean>;

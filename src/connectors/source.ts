@@ -29,8 +29,8 @@ export interface Source {
   nextStart(end: EndOfLoad): Promise<NextStart>;
   /** True when reading batch by batch, each by a statement of its own, costs about as much as reading all at once. */
   canSeek(request: ReadRequest, batchSize: number): Promise<boolean>;
-  /** How many rows the read would give, as far as the planner can tell. */
-  estimateRows(request: ReadRequest): Promise<number>;
+  /** How many rows the read would give, as far as the planner can tell; null where it can only guess. */
+  estimateRows(request: ReadRequest): Promise<number | null>;
   close(): Promise<void>;
 }
 

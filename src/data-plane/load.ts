@@ -40,7 +40,7 @@ export interface Load {
   /** Why this path, for people. */
   readonly dataPathReason: string;
   /** How many rows the planner of the source expects this run to read. */
-  readonly estimatedRows: number;
+  readonly estimatedRows: number | null;
   /** May be changed while the run goes on; each batch commit brings them back. */
   readonly limits: Limits;
   readonly read: Omit<ReadRequest, "after">;

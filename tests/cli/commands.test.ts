@@ -283,6 +283,9 @@ describe("reconcile and rejects", () => {
     await bench.database.query("GRANT ALL ON analytics.picky TO vitrina_writer");
     await bench.create("picky", { create_target: false });
     expect((await bench.cli(["run", "picky", "--wait"])).stdout).toMatch(/^picky +SUCCESS .* 1 +[\d,]+ +[\d.]+$/m);
+    const shown = await bench.cli(["status", "picky"]);
+    expect(shown.stdout).toMatch(/picky +IDLE +SUCCESS \(1 rejected\)/);
+    expect(shown.stderr).toMatch(/picky: the target refused 1 of [\d,]+ rows; vitrina rejects picky shows them\./);
     const [row] = rowsOf(await bench.cli(["rejects", "picky"]));
     expect(row?.slice(1, 3)).toEqual(["OPEN", '{"id":"5"}']);
     expect((await bench.cli(["rejects", "picky", "--discard"])).code).toBe(64);

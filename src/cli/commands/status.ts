@@ -59,16 +59,25 @@ export function statusTable(all: readonly Status[]): Table {
       `${status}${waiting === null ? "" : " (waiting)"}${enabled ? "" : " (disabled)"}`,
       ...(run === null
         ? ["never", "", "", ""]
-        : [run.status, count(run.rows_read), count(run.rows_written), age(run.finished_at ?? run.started_at)]),
+        : [lastRun(run), count(run.rows_read), count(run.rows_written), age(run.finished_at ?? run.started_at)]),
     ]),
     whenEmpty: "There are no pipelines.",
   };
+}
+
+/** A run that succeeded may have left rows behind. */
+function lastRun({ status, rows_rejected }: NonNullable<Status["last_run"]>): string {
+  return rows_rejected === 0 ? status : `${status} (${count(rows_rejected)} rejected)`;
 }
 
 function sayErrors(cli: Cli, all: readonly Status[]): void {
   if (cli.isJson) return;
   for (const { name, status, waiting, last_run: run } of all) {
     if (waiting !== null) cli.terminal.say(`${name} ${waitingSentence(waiting)}`);
+    if (run !== null && run.rows_rejected > 0) {
+      const [rejected, read] = [count(run.rows_rejected), count(run.rows_read)];
+      cli.terminal.say(`${name}: the target refused ${rejected} of ${read} rows; vitrina rejects ${name} shows them.`);
+    }
     if (status === "FAILED" && run?.error) cli.terminal.say(`${name}: ${run.error}`);
     const repeated = run?.rows_deduplicated ?? 0;
     if (repeated > 0)

@@ -16,13 +16,13 @@ export async function canSeek(
   client: Client,
   request: ReadRequest,
   batchSize: number,
-  learned: (rows: number) => void = () => undefined,
+  learned: (rows: number | null) => void = () => undefined,
 ): Promise<boolean> {
   if (await hasNulls(client, request)) return false;
   const order = await orderColumns(client, request.columns, request.orderBy);
   const statement = readStatement({ ...request, nulls: "none" }, order);
   const whole = await estimate(client, statement);
-  learned(whole.rows);
+  learned(whole.isTrusted ? whole.rows : null);
   if (whole.rows <= batchSize) return true;
   const batch = await estimate(client, `${statement}\nLIMIT ${batchSize}`);
   return batch.cost * (whole.rows / batchSize) <= whole.cost * TOLERATED_FACTOR;
@@ -35,14 +35,40 @@ async function hasNulls(client: Client, { query, orderBy }: ReadRequest): Promis
   return rows[0]?.[0] === "t";
 }
 
-/** How many rows a read will give, as the planner guesses. */
-export async function estimateRows(client: Client, request: ReadRequest): Promise<number> {
+/** How many rows a read will give, as the planner guesses; null where its guess is worth nothing. */
+export async function estimateRows(client: Client, request: ReadRequest): Promise<number | null> {
   const order = await orderColumns(client, request.columns, request.orderBy);
-  return (await estimate(client, readStatement(request, order))).rows;
+  const { rows, isTrusted } = await estimate(client, readStatement(request, order));
+  return isTrusted ? rows : null;
 }
 
-async function estimate(client: Client, statement: string): Promise<{ cost: number; rows: number }> {
+interface Estimate {
+  readonly cost: number;
+  readonly rows: number;
+  readonly isTrusted: boolean;
+}
+
+interface PlanNode {
+  readonly "Node Type": string;
+  readonly "Parent Relationship"?: string;
+  readonly Strategy?: string;
+  readonly "Total Cost"?: number;
+  readonly "Plan Rows"?: number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+async function estimate(client: Client, statement: string): Promise<Estimate> {
   const { rows } = await extended(client, `EXPLAIN (FORMAT JSON) ${statement}`);
-  const [{ Plan: plan }] = JSON.parse(rows[0]?.[0] ?? "[]") as [{ Plan: Record<string, number> }];
-  return { cost: plan["Total Cost"] ?? 0, rows: plan["Plan Rows"] ?? 0 };
+  const [{ Plan: plan }] = JSON.parse(rows[0]?.[0] ?? "[]") as [{ Plan: PlanNode }];
+  return { cost: plan["Total Cost"] ?? 0, rows: plan["Plan Rows"] ?? 0, isTrusted: isCounted(plan) };
+}
+
+/** How many groups, distinct rows or results of a function there are the planner can only guess. */
+const GUESSED = /Aggregate|Group|Unique|SetOp|ProjectSet|Function Scan|Recursive Union|Limit/;
+
+function isCounted({ "Node Type": type, Strategy: strategy, Plans: parts = [] }: PlanNode): boolean {
+  // Without groups an aggregate gives one row, whatever it reads.
+  if (type === "Aggregate" && strategy === "Plain") return true;
+  const feeding = parts.filter(({ "Parent Relationship": place = "" }) => !/InitPlan|SubPlan/.test(place));
+  return !GUESSED.test(type) && feeding.every(isCounted);
 }

@@ -21,7 +21,7 @@ import { isUnique } from "./unique-columns.ts";
 export function openPostgresSource(config: PostgresSourceConfig): Source {
   const session = questionSession(config);
   // From the question about seeking: a source serves one run, and asking again would cost it four round trips.
-  let estimated: number | undefined;
+  let estimated: number | null | undefined;
   return {
     describe: (query) => session.ask((client) => describeQuery(client, query)),
     open: (request) => openReader(config, request),
@@ -38,7 +38,8 @@ export function openPostgresSource(config: PostgresSourceConfig): Source {
           estimated = rows;
         }),
       ),
-    estimateRows: async (request) => estimated ?? session.ask((client) => estimateRows(client, request)),
+    estimateRows: async (request) =>
+      estimated === undefined ? session.ask((client) => estimateRows(client, request)) : estimated,
     close: () => session.close(),
   };
 }
