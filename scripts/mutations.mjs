@@ -105,6 +105,18 @@ export const MUTATIONS = [
     tests: ["tests/chaos/reconcile.test.ts"],
   },
   {
+    name: "snapshot: a full load that was read in parts is not followed",
+    file: "src/data-plane/load.ts",
+    replace: [["return resumed && incremental === undefined;", "return resumed && incremental !== undefined;"]],
+    tests: ["tests/integration/full-load.test.ts"],
+  },
+  {
+    name: "snapshot: each batch of a push-down reads in one of its own",
+    file: "src/connectors/postgres/pull-batch.ts",
+    replace: [["; SET TRANSACTION SNAPSHOT ${quoteLiteral(snapshot)}; ", "; -- ${quoteLiteral(snapshot)}\n "]],
+    tests: ["tests/integration/full-load.test.ts"],
+  },
+  {
     name: "target: a checkpoint is used for whatever target is there",
     file: "src/data-plane/target-loss.ts",
     replace: [["if (mark === null || (", "if (mark !== undefined || ("]],

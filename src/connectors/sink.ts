@@ -82,6 +82,8 @@ interface SinkClaim {
   readonly epoch: number;
   /** Batches that were committed before this claim, over all runs of the pipeline. */
   readonly batchNo: number;
+  /** It reads anew what the claim before read in parts. */
+  readonly followsUp: boolean;
 }
 
 export interface KeptPosition {
@@ -179,6 +181,8 @@ export interface SinkWriter {
   giveUp(end: (transaction: OpenTransaction) => Promise<unknown>): Promise<void>;
   /** Only where source and target can be one database: reads and writes a batch without it leaving the server. */
   readonly pull?: PullBatch | undefined;
+  /** The one in which every batch is pulled; another session of that database can read in it, too. */
+  readonly snapshot?: (() => Promise<string>) | undefined;
   close(): Promise<void>;
 }
 

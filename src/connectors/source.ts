@@ -47,6 +47,8 @@ export interface ReadRequest {
   readonly only?: KeyChoice | undefined;
   /** True: rows at the position are read again. Needed where a position may stand for several rows of the target. */
   readonly inclusive: boolean;
+  /** One that another session of the same database has exported: read as of that moment. */
+  readonly snapshot?: string | undefined;
   /**
    * Rows without a value in the first ordering column: met at the end, left out, or the only ones. A row that lacks one
    * of the other ordering columns is met again behind every position that is not behind its first one. `none`: there

@@ -21,6 +21,7 @@ export interface DispatcherParts extends Omit<ExecutorParts, "store">, ReportPar
 
 const OUTCOME_OF_END: Record<ExecutionEnd, RunOutcome> = {
   finished: { kind: "succeeded" },
+  finished_in_parts: { kind: "succeeded", inParts: true },
   paused: { kind: "paused" },
   handed_back: { kind: "handed_back" },
 };
@@ -81,6 +82,8 @@ async function runAttempts(
       case "retry":
         claim = await nextAttempt(store, claim, failure, decision.delayMs, report);
         await waitUnless(AbortSignal.any([stopSignal, heartbeat.interruptSignal]), decision.delayMs);
+        await store.attemptBegins(claim);
+        report.attemptBegins();
     }
   }
 }

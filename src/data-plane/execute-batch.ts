@@ -22,7 +22,7 @@ export async function moveBatches(
   load: Load,
   control: RunControl,
   report: RunReport,
-): Promise<Exclude<ExecutionEnd, "finished"> | undefined> {
+): Promise<Extract<ExecutionEnd, "paused" | "handed_back"> | undefined> {
   const mover = openMover(load, control.lostSignal, report.log);
   let pauseRequested = false;
   let batchSize = load.pipeline.batch_size;
@@ -70,7 +70,7 @@ function openMover(load: Load, lost: AbortSignal, log: Log): Mover {
         if (!(error instanceof VitrinaError) || error.retry !== "row") throw error;
         // Single rows can only be told apart outside the server.
         log.warn({ reason: error.message }, "a row was refused: going on by stream");
-        fallback = readAndWrite(load, lost);
+        fallback = readAndWrite(load, lost, await load.writer.snapshot?.());
         return fallback.move(limit);
       }
     },
@@ -112,7 +112,7 @@ function pullOnServer(load: Load): Mover["move"] {
   };
 }
 
-function readAndWrite(load: Load, lost: AbortSignal): Mover {
+function readAndWrite(load: Load, lost: AbortSignal, snapshot?: string): Mover {
   const { read, progress, source } = load;
   let reader: SourceReader | undefined;
   let ahead: Promise<TimedBatch> | undefined;
@@ -120,7 +120,7 @@ function readAndWrite(load: Load, lost: AbortSignal): Mover {
 
   const readNext = async (limit: number): Promise<TimedBatch> => {
     const startedAt = performance.now();
-    reader ??= await source.open({ ...read, after: progress.position });
+    reader ??= await source.open({ ...read, after: progress.position, snapshot });
     const batch = await reader.read(limit);
     return { batch, readMs: performance.now() - startedAt };
   };

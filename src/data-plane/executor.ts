@@ -10,7 +10,7 @@ import { databaseError } from "../postgres/errors.ts";
 import type { GuardRules } from "../sql-guard/guard.ts";
 import type { TaskHost } from "../tasks/task.ts";
 import { moveBatches, TooManyRejects } from "./execute-batch.ts";
-import { type Load, openLoad } from "./load.ts";
+import { isInParts, type Load, openLoad } from "./load.ts";
 import { restorePrevious } from "./restore.ts";
 import { retryRejects } from "./retry-rejects.ts";
 import { readRowsWithoutCursor } from "./rows-without-cursor.ts";
@@ -35,7 +35,8 @@ export interface RunControl {
   readonly lostSignal: AbortSignal;
 }
 
-export type ExecutionEnd = "finished" | "paused" | "handed_back";
+/** `finished_in_parts`: complete, but read at several moments. */
+export type ExecutionEnd = "finished" | "finished_in_parts" | "paused" | "handed_back";
 
 /** Runs one claimed pipeline to its end, its pause or its error: plan → read → transform → write → checkpoint. */
 export async function executePipeline(
@@ -73,7 +74,7 @@ export async function executePipeline(
     await faultPoint("load_read");
     await observer.timeStage("end", () => endLoad(load, commit, observer));
     await faultPoint("before_finish");
-    return "finished";
+    return isInParts(load) ? "finished_in_parts" : "finished";
   } catch (error) {
     if (error instanceof TooManyRejects) await commit.keepRejects(error.rejects);
     throw error;

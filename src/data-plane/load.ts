@@ -121,6 +121,7 @@ export async function openLoad(
     const eachOnce = wantsEachKeyOnce(pipeline, plan.transforms.length > 0);
     const read = { query: plan.readerQuery, columns, ...order, eachOnce };
     const after = startPosition(pipeline, state, fingerprint, writer.resumed);
+    const resumed = after !== null && after === resumePosition(state, fingerprint);
     const { dataPath, reason } = await dataPathOf(source, writer, plan, { ...read, after }, pipeline);
     return {
       pipeline,
@@ -135,8 +136,8 @@ export async function openLoad(
       limits,
       read,
       startsAnew: pipeline.mode === "incremental" || after === null,
-      resumed: after !== null && after === resumePosition(state, fingerprint),
-      notes: startsOver === undefined ? [] : [startsOver],
+      resumed,
+      notes: notesOf(pipeline, resumed, startsOver),
       targetMark: state.targetMark,
       incremental,
       progress: { position: after, batchNo: state.batchNo, rejected: 0, fingerprint },
@@ -147,6 +148,17 @@ export async function openLoad(
     await closeAll(opened);
     throw error;
   }
+}
+
+/** The rest of a full load is read as the source is now, and not as it was when the load began. */
+export function isInParts({ resumed, incremental }: Pick<Load, "resumed" | "incremental">): boolean {
+  return resumed && incremental === undefined;
+}
+
+function notesOf({ mode }: Pipeline, resumed: boolean, startsOver: string | undefined): string[] {
+  if (startsOver !== undefined) return [startsOver];
+  if (!resumed || mode !== "full") return [];
+  return ["The load was interrupted, so its rows are from several moments. A further run follows by itself."];
 }
 
 export async function closeAll(opened: readonly { close(): Promise<void> }[]): Promise<void> {
@@ -223,7 +235,7 @@ function limitsOf({ max_rejects, allow_empty, max_delete_percent }: Pipeline): L
 async function openWriter(
   { connectors, store }: ExecutorParts,
   { target, transforms }: TaskPlan,
-  { pipeline, runId, epoch, checkpoint }: Claim,
+  { pipeline, runId, trigger, epoch, checkpoint }: Claim,
   columns: readonly Column[],
   limits: Limits,
   commit: BatchCommit,
@@ -241,7 +253,7 @@ async function openWriter(
         : { kind: "upsert" },
     guard: limits.deletions,
     options: pipeline.target_options,
-    claim: { pipelineId: pipeline.id, runId, epoch, batchNo: checkpoint.batchNo },
+    claim: { pipelineId: pipeline.id, runId, epoch, batchNo: checkpoint.batchNo, followsUp: trigger === "follow_up" },
     isMetaStore: (mark) => store.seesMark(mark),
     lost,
     requireLease: commit.fence,

@@ -1,4 +1,3 @@
-import type { ErrorCode } from "../domain/error-catalogue.ts";
 import type { Claim, MetaStore, RescuedPipeline } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
 import type { RunLogs } from "../observability/run-logs.ts";
@@ -41,7 +40,7 @@ export class PipelineManager {
   }
 
   /** The lost runner can no longer say why its run failed, so this one does. */
-  #tellRescue({ id, name, status, runId }: RescuedPipeline): void {
+  #tellRescue({ id, name, status, runId, code }: RescuedPipeline): void {
     const { log, runLogs, observer } = this.#parts;
     const message = "pipeline rescued from a lost runner";
     if (runId === null) {
@@ -49,7 +48,7 @@ export class PipelineManager {
       return;
     }
     const runLog = new RunLog(log, runLogs, { pipeline: name, pipeline_id: id, run_id: runId });
-    runLog.error({ status, code: "RUNNER_LOST" satisfies ErrorCode }, message);
+    runLog.error({ status, code }, message);
     runLog.end();
     observer.runRescued();
   }

@@ -60,6 +60,11 @@ export class RunReport {
     this.#moveTo(next);
   }
 
+  /** What was waited before is not its own time. */
+  attemptBegins(): void {
+    this.#startedAt = performance.now();
+  }
+
   ended(outcome: RunOutcome, status: PipelineStatus): void {
     const code = "code" in outcome ? outcome.code : undefined;
     if (outcome.kind === "waiting" && status === "RUN_REQUESTED") {
@@ -68,7 +73,7 @@ export class RunReport {
     }
     this.log.info({ outcome: outcome.kind, status, ...this.#totalsNow() }, "run ended");
     this.#endTrace(outcome.kind, code);
-    const result = code === undefined ? resultOf(status) : "failed";
+    const result = code === undefined ? resultOf(outcome, status) : "failed";
     this.observer.runEnded(result, performance.now() - this.#startedAt, code);
   }
 
@@ -140,10 +145,11 @@ export class RunReport {
 }
 
 /** A run may find everything read and still be paused, so only the status afterwards tells how it ended. */
-function resultOf(status: PipelineStatus): RunResult {
+function resultOf({ kind }: RunOutcome, status: PipelineStatus): RunResult {
   if (status === "IDLE") return "success";
   if (status === "FAILED") return "failed";
-  return status === "RUN_REQUESTED" ? "handed_back" : "paused";
+  if (status !== "RUN_REQUESTED") return "paused";
+  return kind === "succeeded" ? "success" : "handed_back";
 }
 
 function idsOf({ pipeline, runId }: Claim, { traceId }: RunTrace) {

@@ -492,6 +492,12 @@ export const ERROR_CATALOGUE = {
   // Running
   LEASE_LOST: entry(409, "fenced", "Another runner holds the pipeline", "Nothing to do: the other runner goes on."),
   RUNNER_LOST: entry(500, "never", "The runner disappeared", "Nothing to do: the next runner continues by itself."),
+  DATABASE_RESTARTED: entry(
+    500,
+    "never",
+    "PostgreSQL was restarted during the run",
+    "Nothing to do: the pipeline goes on from its checkpoint by itself.",
+  ),
   RUNNER_LOST_REPEATEDLY: entry(
     500,
     "never",

@@ -2,10 +2,10 @@ import { z } from "zod";
 
 /** One attempt to execute a pipeline, and how its rows are counted. */
 
-export const RUN_STATUSES = ["RUNNING", "SUCCESS", "FAILED", "PAUSED"] as const;
+export const RUN_STATUSES = ["RUNNING", "SUCCESS", "FAILED", "PAUSED", "HANDED_BACK"] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
-export const RUN_TRIGGERS = ["api", "schedule", "recovery"] as const;
+export const RUN_TRIGGERS = ["api", "schedule", "recovery", "follow_up"] as const;
 export type RunTrigger = (typeof RUN_TRIGGERS)[number];
 
 const count = z.int().nonnegative();
@@ -29,13 +29,18 @@ export const runSchema = z.object({
   pipeline_name: z.string(),
   run_request: z.int().describe("Which request it serves; every attempt of one request has the same number."),
   attempt: z.int(),
-  status: z.enum(RUN_STATUSES),
-  trigger: z.enum(RUN_TRIGGERS),
+  status: z.enum(RUN_STATUSES).describe("HANDED_BACK: its runner was stopped, and another one goes on."),
+  trigger: z
+    .enum(RUN_TRIGGERS)
+    .describe(
+      "recovery: goes on for a runner that is gone; follow_up: reads anew what a resumed full load read in parts.",
+    ),
   config_version: z.int().describe("The version it began with."),
   applied_version: z.int().describe("The newest version whose changes it has taken up, between two batches."),
   runner_id: z.guid(),
   started_at: z.date(),
   finished_at: z.date().nullable(),
+  duration_ms: count.describe("So far, while it runs. What was waited before an attempt is not counted."),
   ...countersShape,
   rows_deleted: count,
   batches: count,

@@ -146,6 +146,8 @@ export interface MetaStore {
   finishRun(claim: Claim, outcome: RunOutcome): Promise<PipelineStatus>;
   /** Ends the run as failed and opens the next attempt under the same lease, at the checkpoint as it is now. */
   startNextAttempt(claim: Claim, failure: RunFailure): Promise<Claim>;
+  /** The time that was waited before an attempt is not its own. */
+  attemptBegins(claim: Claim): Promise<void>;
   /** Takes pipelines back whose lease ran out. */
   rescueExpired(): Promise<RescuedPipeline[]>;
 
@@ -458,7 +460,8 @@ interface RunFacts {
 }
 
 export type RunOutcome =
-  | { readonly kind: "succeeded" }
+  /** `inParts`: as the source was at several moments, so a further run is requested. */
+  | { readonly kind: "succeeded"; readonly inParts?: boolean }
   | { readonly kind: "paused" }
   /** The runner stops; another one continues. */
   | { readonly kind: "handed_back" }
@@ -493,7 +496,9 @@ export type ReconcileOutcome =
 export interface RescuedPipeline {
   readonly id: PipelineId;
   readonly name: string;
+  /** The run that is over by this, and why; null when there was none. */
   readonly runId: RunId | null;
+  readonly code: ErrorCode | null;
   readonly status: PipelineStatus;
 }
 

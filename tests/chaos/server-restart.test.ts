@@ -53,6 +53,8 @@ it("R4.6 a runner outlives PostgreSQL stopped `immediate` in the middle of its l
     expect(runner.child.exitCode).toBeNull();
     await runner.stop();
     for (const pipeline of pipelines) await requireWhole(pipeline);
+    const ends = (await chaos.store.listRuns(null, { limit: 200 })).items.map(({ error_code }) => error_code);
+    expect(ends).toContain("DATABASE_RESTARTED");
     expect(await loadTables(chaos)).toEqual([]);
   }
 });
@@ -61,6 +63,8 @@ async function requireWhole({ id, target_table }: Pipeline): Promise<void> {
   expect(await chaos.store.getPipeline(id)).toMatchObject({ status: "IDLE" });
   const runs = (await chaos.store.listRuns(id, { limit: 50 })).items;
   expect(runs[0]).toMatchObject({ status: "SUCCESS" });
-  expect(runs.filter(({ status, error_code }) => status === "FAILED" && error_code !== "RUNNER_LOST")).toEqual([]);
+  expect(runs.filter(({ status, error_code }) => status === "FAILED" && error_code !== "DATABASE_RESTARTED")).toEqual(
+    [],
+  );
   expect(await differences(chaos, target_table)).toBe(0);
 }

@@ -79,7 +79,7 @@ describe("rows that a table refuses", () => {
       load,
       guard: { allowEmpty: true, maxDeletePercent: 100 },
       options: {},
-      claim: { pipelineId: randomUUID(), runId: randomUUID(), epoch: 1, batchNo: 0 },
+      claim: { pipelineId: randomUUID(), runId: randomUUID(), epoch: 1, batchNo: 0, followsUp: false },
       isMetaStore: async () => true,
       lost: new AbortController().signal,
       requireLease: async () => undefined,

@@ -55,7 +55,7 @@ export function describeSink(name: string, open: () => SinkHarness): void {
         load: { kind: "upsert" },
         guard: { allowEmpty: false, maxDeletePercent: 50 },
         options: {},
-        claim: { pipelineId, runId: randomUUID(), epoch: own, batchNo },
+        claim: { pipelineId, runId: randomUUID(), epoch: own, batchNo, followsUp: false },
         isMetaStore: async () => false,
         lost: new AbortController().signal,
         requireLease: async () => {

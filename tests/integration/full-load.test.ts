@@ -108,12 +108,36 @@ describe.each(WAYS)("a full load with %s", (_, config, strategy) => {
       await bench.store.requestPause(pipeline.id);
       const paused = await bench.ended(pipeline);
       expect(paused.status).toBe("PAUSED");
+      // Behind the position, where the rest of the load does not look any more.
+      await bench.query("UPDATE content.film SET title = 'behind' WHERE id = 1; DELETE FROM content.film WHERE id = 10");
       const rest = await bench.run(pipeline);
-      expect(rest).toMatchObject({ status: "SUCCESS", rows_read: 60_000 - paused.rows_read });
+      expect(rest).toMatchObject({ status: "SUCCESS", resumed: true, rows_read: 60_000 - paused.rows_read });
+      expect(rest.notes.join()).toContain("A further run follows by itself");
+      const [next] = (await bench.store.listRuns(pipeline.id, { limit: 1 })).items;
+      expect(next).toMatchObject({ trigger: "follow_up", status: "SUCCESS", rows_read: 59_999, rows_deleted: 1 });
+      expect(next).toMatchObject({ run_request: rest.run_request, resumed: false, notes: [] });
       await requireEqual(pipeline);
+      await bench.query("INSERT INTO content.film (id, title) VALUES (10, 'back')");
       await bench.query("UPDATE content.film SET title = title || '!' WHERE id % 2 = 0");
     }
   });
+});
+
+it("R5.1 by push-down reads one snapshot, whatever changes while it runs, and also behind a refused row", async () => {
+  const pipeline = await films(60_000, { batch_size: 500 });
+  expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", data_path: "push-down" });
+  await bench.query(`ALTER TABLE ${pipeline.target_table} ADD CHECK (title <> 'refused');
+    UPDATE content.film SET title = CASE WHEN id = 50000 THEN 'refused' ELSE title || '!' END`);
+  const before = await bench.rowsOf("(SELECT id, title FROM content.film WHERE title <> 'refused')");
+  const { batchNo } = await bench.store.getState(pipeline.id);
+  await bench.store.requestRun(pipeline.id, "api");
+  const batches = async () => (await bench.store.getState(pipeline.id)).batchNo - batchNo;
+  await until("a batch is committed", async () => (await batches()) > 0);
+  await bench.query("UPDATE content.film SET id = -id, title = 'moved' WHERE id % 2 = 0");
+  expect(await batches()).toBeLessThan(100);
+  expect(await bench.ended(pipeline)).toMatchObject({ status: "SUCCESS", data_path: "push-down", rows_rejected: 1 });
+  const after = await bench.rowsOf(`(SELECT id, title FROM ${pipeline.target_table} WHERE id <> 50000)`);
+  expect(after).toEqual(before);
 });
 
 describe("the target", () => {

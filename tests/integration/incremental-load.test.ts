@@ -216,7 +216,8 @@ describe("an incremental load", () => {
     const { safePoint } = await bench.store.getState(pipeline.id);
     expect(safePoint).not.toBeNull();
     const resumed = await bench.run(pipeline);
-    expect(resumed).toMatchObject({ status: "SUCCESS", rows_read: 30_001 - paused.rows_read });
+    expect(resumed).toMatchObject({ status: "SUCCESS", resumed: true, rows_read: 30_001 - paused.rows_read });
+    expect(paused.resumed).toBe(false);
     await writer.query("COMMIT");
     await writer.end();
     expect(await bench.run(pipeline)).toMatchObject({ rows_written: 1 });

@@ -257,7 +257,7 @@ describe("pause and resume", () => {
     await until("a batch is committed", async () => (await bench.store.getState(pipeline.id)).batchNo >= 1);
     await bench.stopRunner();
     const [first] = (await bench.store.listRuns(pipeline.id, { limit: 1 })).items;
-    expect(first).toMatchObject({ status: "PAUSED" });
+    expect(first).toMatchObject({ status: "HANDED_BACK" });
     expect(await bench.store.getPipeline(pipeline.id)).toMatchObject({ status: "RUN_REQUESTED" });
     await bench.startRunner();
     const second = await bench.ended(pipeline);

@@ -137,7 +137,9 @@ async function killOne(chaos: Chaos, kind: Kind, point: string): Promise<Killed>
 
 /** Counters are committed with their rows: over all runs each row counts once, however often it was read in vain. */
 async function requireAddedUp(chaos: Chaos, kind: Kind, path: Path, { id }: Pipeline, point: string): Promise<void> {
-  const [last, lost, ...more] = (await chaos.store.listRuns(id, { limit: 10 })).items;
+  const runs = (await chaos.store.listRuns(id, { limit: 10 })).items;
+  // What a resumed full load read in parts, a further run reads anew.
+  const [last, lost, ...more] = runs.filter(({ trigger }) => trigger !== "follow_up");
   expect(more).toEqual([]);
   expect(lost).toMatchObject({ status: "FAILED", error_code: "RUNNER_LOST" });
   expect(last).toMatchObject({ status: "SUCCESS", trigger: "recovery", error: null, data_path: DATA_PATH[path] });

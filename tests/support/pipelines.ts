@@ -26,7 +26,7 @@ export interface Bench {
   create(config: object): Promise<Pipeline>;
   startRunner(): Promise<void>;
   stopRunner(): Promise<void>;
-  /** Requests a run and waits until it has ended. */
+  /** Requests a run and waits until it has ended, and what follows it by itself, too. */
   run(pipeline: Pipeline): Promise<Run>;
   ended(pipeline: Pipeline): Promise<Run>;
   /** Every row of a relation as text, in the order of its first column. */
@@ -45,7 +45,8 @@ export async function openBench(settings: Record<string, string> = {}): Promise<
     until(
       "the run ends",
       async () => {
-        const [run] = (await store.listRuns(id, { limit: 1 })).items;
+        const { items } = await store.listRuns(id, { limit: 5 });
+        const run = items.find(({ trigger }) => trigger !== "follow_up");
         const { status } = await store.getPipeline(id);
         const over = run !== undefined && run.status !== "RUNNING" && !["RUN_REQUESTED", "RUNNING"].includes(status);
         return over ? run : undefined;

@@ -3,6 +3,7 @@ import { repeatedKey } from "../../domain/reading-plan.ts";
 import { faultPoint } from "../../observability/fault-points.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { loadError } from "../../postgres/errors.ts";
+import { quoteLiteral } from "../../postgres/identifiers.ts";
 import type { PullBatch, PulledRows } from "../sink.ts";
 import type { ReadRequest } from "../source.ts";
 import type { Load } from "./loads/load.ts";
@@ -24,10 +25,12 @@ export interface PullerParts {
 /**
  * Push-down: a session reads and writes, so rows never leave the server. It does so in two transactions. In the first
  * it is the reader, and can write nothing but its own temporary stage; in the second it is the writer, and no longer
- * runs the user's query. Two sessions take turns: while one writes its batch, the other reads the next.
+ * runs the user's query. Two sessions take turns: while one writes its batch, the other reads the next. A third one
+ * only holds the snapshot in which all batches are read.
  */
 export interface Puller {
   readonly pull: PullBatch;
+  readonly snapshot: () => Promise<string>;
   /** Resolves when the writer's session is free for other work. */
   rest(): Promise<void>;
   close(): Promise<void>;
@@ -58,6 +61,12 @@ export function openPuller({ client, table, load, connect }: PullerParts): Pulle
   let second: Promise<Lane> | undefined;
   let ahead: BatchAhead | undefined;
   let order: readonly OrderColumn[] | undefined;
+  let holder: Promise<{ session: Client; snapshot: string }> | undefined;
+
+  const snapshot = async (): Promise<string> => {
+    holder ??= holdSnapshot(connect);
+    return (await holder).snapshot;
+  };
 
   const openSecond = async (): Promise<Lane> => {
     const lane = { client: await connect(), isDirty: false };
@@ -67,7 +76,8 @@ export function openPuller({ client, table, load, connect }: PullerParts): Pulle
 
   const stage = async (lane: Lane, request: ReadRequest, limit: number): Promise<StagedBatch> => {
     order ??= await orderColumns(lane.client, request.columns, request.orderBy);
-    const begin = lane.isDirty ? `${EMPTY_STAGE}; ${BEGIN_AS_READER}` : BEGIN_AS_READER;
+    const asReader = beginAsReader(await snapshot());
+    const begin = lane.isDirty ? `${EMPTY_STAGE}; ${asReader}` : asReader;
     lane.isDirty = true;
     return { lane, ...(await stageFromSource(lane.client, table, request, order, limit, begin)) };
   };
@@ -97,6 +107,8 @@ export function openPuller({ client, table, load, connect }: PullerParts): Pulle
   };
 
   return {
+    snapshot,
+
     async rest() {
       await dropAhead();
       first.isDirty = true;
@@ -120,13 +132,30 @@ export function openPuller({ client, table, load, connect }: PullerParts): Pulle
 
     async close() {
       await second?.then((lane) => lane.client.end()).catch(() => undefined);
+      await holder?.then(({ session }) => session.end()).catch(() => undefined);
     },
   };
 }
 
 /** Nothing of it outlives the session, so there is nothing to wait for. */
 const EMPTY_STAGE = `BEGIN; SET LOCAL synchronous_commit = off; TRUNCATE ${STAGE}; COMMIT`;
-const BEGIN_AS_READER = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL ROLE vitrina_reader";
+const BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+const AS_READER = "SET LOCAL ROLE vitrina_reader";
+const beginAsReader = (snapshot: string): string =>
+  `${BEGIN}; SET TRANSACTION SNAPSHOT ${quoteLiteral(snapshot)}; ${AS_READER}`;
+
+/** It holds no lock, and goes with the connection: so it may idle for as long as the load takes. */
+async function holdSnapshot(connect: () => Promise<Client>): Promise<{ session: Client; snapshot: string }> {
+  const session = await connect();
+  try {
+    await session.query(`${BEGIN}; SET LOCAL idle_in_transaction_session_timeout = 0; ${AS_READER}`);
+    const { rows } = await session.query("SELECT pg_export_snapshot() AS snapshot");
+    return { session, snapshot: rows[0]?.snapshot };
+  } catch (error) {
+    await session.end();
+    throw loadError(error, "take a snapshot of the source");
+  }
+}
 
 async function stageFromSource(
   client: Client,

@@ -3,6 +3,7 @@ import type { Column } from "../../domain/row.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { type Client, connectForData } from "../../postgres/connection.ts";
 import { databaseError, loadError } from "../../postgres/errors.ts";
+import { quoteLiteral } from "../../postgres/identifiers.ts";
 import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
 import { type Watched, withDeadline } from "./deadline.ts";
 import type { OrderColumn } from "./query-text.ts";
@@ -39,9 +40,9 @@ export async function connectToSource(
 export const BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /** A session in a snapshot of its own, for reading rows. */
-export async function openReadSession(config: PostgresSourceConfig): Promise<Client> {
+export async function openReadSession(config: PostgresSourceConfig, snapshot?: string): Promise<Client> {
   const client = await connectToSource(config);
-  await client.query(BEGIN);
+  await client.query(snapshot === undefined ? BEGIN : `${BEGIN}; SET TRANSACTION SNAPSHOT ${quoteLiteral(snapshot)}`);
   return client;
 }
 

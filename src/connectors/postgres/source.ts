@@ -45,7 +45,7 @@ export function openPostgresSource(config: PostgresSourceConfig): Source {
 }
 
 async function openReader(config: PostgresSourceConfig, request: ReadRequest): Promise<SourceReader> {
-  const client = await openReadSession(config);
+  const client = await openReadSession(config, request.snapshot);
   try {
     // COPY goes by the simple protocol, which takes several statements: the query must first prove to be just one.
     await describeQuery(client, request.query);

@@ -53,6 +53,7 @@ export function tableWriter(parts: TableWriterParts): SinkWriter {
     together: parts.together,
     databaseMark: parts.databaseMark,
     pull: puller?.pull,
+    snapshot: puller?.snapshot,
     begin,
     giveUp: begin,
 

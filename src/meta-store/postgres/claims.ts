@@ -89,21 +89,27 @@ export async function extendLease(pool: Pool, claim: Claim, leaseMs: number): Pr
   return rows[0]?.status as PipelineStatus | undefined;
 }
 
-const EVENTS_OF_OUTCOME: Record<RunOutcome["kind"], readonly PipelineEvent[]> = {
-  // A pause asked for after the last batch is still a pause: the next run finds nothing left and succeeds.
-  succeeded: ["succeed", "pause"],
-  paused: ["pause"],
-  handed_back: ["hand_back"],
-  waiting: ["hand_back"],
-  failed: ["fail"],
-};
+function eventsOf(outcome: RunOutcome): readonly PipelineEvent[] {
+  switch (outcome.kind) {
+    // A pause asked for after the last batch is still a pause: the next run finds nothing left and succeeds.
+    case "succeeded":
+      return outcome.inParts ? ["hand_back"] : ["succeed", "pause"];
+    case "paused":
+      return ["pause"];
+    case "handed_back":
+    case "waiting":
+      return ["hand_back"];
+    case "failed":
+      return ["fail"];
+  }
+}
 
 /** Of the status that the row has when it is locked: a pause may be committed while this statement waits for it. */
 const STATUS_AFTER = "($5::text[])[array_position($4::text[], p.status)]";
 
 export async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): Promise<PipelineStatus> {
   return inTransaction(pool, async (client) => {
-    const transitions = EVENTS_OF_OUTCOME[outcome.kind].map(transitionsOf);
+    const transitions = eventsOf(outcome).map(transitionsOf);
     const released = await client.query(
       `UPDATE etl.etl_pipelines p
           SET status = ${STATUS_AFTER}, lease_owner = NULL, lease_expires_at = NULL,
@@ -119,16 +125,16 @@ export async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): 
         claim.epoch,
         transitions.flatMap(({ from }) => from),
         transitions.flatMap(({ to }) => to),
-        outcome.kind === "waiting" ? claim.trigger : "recovery",
+        triggerAfter(outcome, claim),
         outcome.kind === "failed" && mayPass(ERROR_CATALOGUE[outcome.code].retry),
         ...(outcome.kind === "waiting" ? waitingValues(claim, outcome) : []),
       ],
     );
     const status = released.rows[0]?.status as PipelineStatus | undefined;
     if (status === undefined) throw leaseLost(claim);
-    if ("code" in outcome) await endRun(client, claim, "FAILED", outcome);
-    else await endRun(client, claim, runStatusAfter(status));
-    if (status === "IDLE") {
+    const ended = "code" in outcome ? "FAILED" : runStatusAfter(status, outcome);
+    await endRun(client, claim, ended, "code" in outcome ? outcome : undefined);
+    if (ended === "SUCCESS") {
       await client.query(
         `UPDATE etl.etl_state SET scan_position = NULL, fingerprint = NULL, updated_at = clock_timestamp()
           WHERE pipeline_id = $1`,
@@ -150,8 +156,15 @@ function waitingValues({ attempt }: Claim, outcome: RunOutcome & { kind: "waitin
   return [outcome.waitMs, outcome.isNew, attempt, outcome.code, shortenError(outcome.error)];
 }
 
-function runStatusAfter(status: PipelineStatus): RunStatus {
+/** What the run is for that follows by itself. */
+function triggerAfter({ kind }: RunOutcome, { trigger }: Claim): RunTrigger {
+  if (kind === "waiting") return trigger;
+  return kind === "succeeded" ? "follow_up" : "recovery";
+}
+
+function runStatusAfter(status: PipelineStatus, { kind }: RunOutcome): RunStatus {
   if (status === "IDLE") return "SUCCESS";
+  if (status === "RUN_REQUESTED") return kind === "succeeded" ? "SUCCESS" : "HANDED_BACK";
   return status === "FAILED" ? "FAILED" : "PAUSED";
 }
 
@@ -188,6 +201,12 @@ export async function startNextAttempt(pool: Pool, claim: Claim, failure: RunFai
   });
 }
 
+export async function attemptBegins(pool: Pool, { runId }: Claim): Promise<void> {
+  await pool.query("UPDATE etl.etl_runs SET started_at = clock_timestamp() WHERE id = $1 AND status = 'RUNNING'", [
+    runId,
+  ]);
+}
+
 /**
  * The run of a lost runner is FAILED; its pipeline goes on by itself, unless the last runs were all lost before they
  * committed a single batch: then something in the pipeline kills the runners, and a person must look.
@@ -199,14 +218,17 @@ const RESCUE = `
      FOR NO KEY UPDATE SKIP LOCKED
   ), lost AS (
     UPDATE etl.etl_runs r
-       SET status = 'FAILED', finished_at = clock_timestamp(), error_code = 'RUNNER_LOST',
-           error = 'The runner disappeared: its lease ran out without a sign of life.'
+       SET status = 'FAILED', finished_at = clock_timestamp(),
+           error_code = CASE WHEN pg_postmaster_start_time() > r.started_at THEN 'DATABASE_RESTARTED' ELSE 'RUNNER_LOST' END,
+           error = CASE WHEN pg_postmaster_start_time() > r.started_at
+                        THEN 'PostgreSQL, which keeps the meta-store, was restarted during the run.'
+                        ELSE 'The runner disappeared: its lease ran out without a sign of life.' END
       FROM expired WHERE r.pipeline_id = expired.id AND r.status = 'RUNNING'
-    RETURNING r.id, r.pipeline_id, r.batches
+    RETURNING r.id, r.pipeline_id, r.batches, r.error_code
   ), judged AS (
-    SELECT e.id, l.id AS run_id,
+    SELECT e.id, l.id AS run_id, l.error_code,
            l.batches = 0 AND (
-             SELECT count(*) FILTER (WHERE recent.error_code = 'RUNNER_LOST' AND recent.batches = 0)
+             SELECT count(*) FILTER (WHERE recent.error_code IN ('RUNNER_LOST', 'DATABASE_RESTARTED') AND recent.batches = 0)
                FROM (SELECT r.error_code, r.batches FROM etl.etl_runs r
                       WHERE r.pipeline_id = e.id AND r.id <> l.id
                       ORDER BY r.started_at DESC LIMIT $3 - 1) recent) = $3 - 1 AS hopeless
@@ -220,12 +242,18 @@ const RESCUE = `
          restore_id = CASE WHEN t.to_status = 'RUN_REQUESTED' AND NOT coalesce(judged.hopeless, false) THEN p.restore_id END
     FROM judged, unnest($1::text[], $2::text[]) AS t (from_status, to_status)
    WHERE p.id = judged.id AND p.status = t.from_status
-  RETURNING p.id, p.name, p.status, judged.run_id`;
+  RETURNING p.id, p.name, p.status, judged.run_id, judged.error_code`;
 
 export async function rescueExpired(pool: Pool): Promise<RescuedPipeline[]> {
   const { from, to } = transitionsOf("hand_back");
   const { rows } = await pool.query(RESCUE, [from, to, MAX_LOSSES]);
-  return rows.map((row) => ({ id: row.id, name: row.name, status: row.status, runId: row.run_id }));
+  return rows.map((row) => ({
+    id: row.id,
+    name: row.name,
+    status: row.status,
+    runId: row.run_id,
+    code: row.error_code,
+  }));
 }
 
 export function leaseLost(claim: Claim): VitrinaError {

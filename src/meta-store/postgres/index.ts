@@ -9,7 +9,15 @@ import { beginRequest, forgetRequest, keepAnswer } from "./answers.ts";
 import { listAudit, recordAttempt, recording, recordingPool, unrecorded } from "./audit.ts";
 import { changesSince } from "./changes.ts";
 import { batchCommit, getState, keepState, resetState, setState } from "./checkpoints.ts";
-import { claimNext, extendLease, finishRun, RENEW_LEASES, rescueExpired, startNextAttempt } from "./claims.ts";
+import {
+  attemptBegins,
+  claimNext,
+  extendLease,
+  finishRun,
+  RENEW_LEASES,
+  rescueExpired,
+  startNextAttempt,
+} from "./claims.ts";
 import { createKey, findKey, listKeys, markKeyUsed, revokeKey } from "./keys.ts";
 import { listen } from "./listen.ts";
 import {
@@ -106,6 +114,7 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     batchCommit: (claim) => batchCommit(pool, claim),
     finishRun: (claim, outcome) => asking("finish the run", finishRun(pool, claim, outcome)),
     startNextAttempt: (claim, failure) => asking("start the next attempt", startNextAttempt(pool, claim, failure)),
+    attemptBegins: (claim) => asking("begin the attempt", attemptBegins(pool, claim)),
     rescueExpired: () => asking("rescue lost pipelines", rescueExpired(pool)),
     deleteOldRuns: (days, limit) => asking("delete old runs", deleteOldRuns(pool, days, limit)),
     claimAbandonedTarget: () => asking("look for abandoned targets", claimAbandonedTarget(pool)),

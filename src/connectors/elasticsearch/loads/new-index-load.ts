@@ -43,10 +43,12 @@ export function newIndexLoad(parts: LoadParts): Load {
   /** The whole switch at once, bound to the alias of this claim: whoever was taken over has no such alias any more. */
   const switchActions = (): AliasAction[] => {
     const { live, previous } = family;
-    const keepsLive = live?.mark?.target === name;
+    // What an interrupted load left is no index to go back to: the one before it stays.
+    const keepsPrevious = claim.followsUp && previous !== undefined;
+    const keepsLive = live?.mark?.target === name && !keepsPrevious;
     return [
       removeAlias(index, ownAlias),
-      ...(previous === undefined ? [] : [removeAlias(previous.index, previousAlias(name))]),
+      ...(previous === undefined || keepsPrevious ? [] : [removeAlias(previous.index, previousAlias(name))]),
       ...(live === undefined ? [] : [removeAlias(live.index, name)]),
       ...(live === undefined || !keepsLive ? [] : [addAlias(live.index, previousAlias(name))]),
       ...(live === undefined
