@@ -113,8 +113,20 @@ export const MUTATIONS = [
   {
     name: "snapshot: each batch of a push-down reads in one of its own",
     file: "src/connectors/postgres/pull-batch.ts",
-    replace: [["; SET TRANSACTION SNAPSHOT ${quoteLiteral(snapshot)}; ", "; -- ${quoteLiteral(snapshot)}\n "]],
+    replace: [["; SET TRANSACTION SNAPSHOT ", "; SET LOCAL application_name = "]],
     tests: ["tests/integration/full-load.test.ts"],
+  },
+  {
+    name: "target: one that is ahead is got past by trying again",
+    file: "src/data-plane/target-loss.ts",
+    replace: [["if (!targetAhead) return;", "if (!targetAhead || name.length > 0) return;"]],
+    tests: ["tests/integration/restored-backup.test.ts"],
+  },
+  {
+    name: "watermark: how far a first load has come counts as one",
+    file: "src/meta-store/postgres/checkpoints.ts",
+    replace: [["row.watermark_fingerprint === null ? NO_WATERMARK : shown", "row.batch_no < 0 ? NO_WATERMARK : shown"]],
+    tests: ["tests/integration/incremental-load.test.ts"],
   },
   {
     name: "target: a checkpoint is used for whatever target is there",

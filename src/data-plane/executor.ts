@@ -15,7 +15,7 @@ import { restorePrevious } from "./restore.ts";
 import { retryRejects } from "./retry-rejects.ts";
 import { readRowsWithoutCursor } from "./rows-without-cursor.ts";
 import type { RunReport } from "./run-report.ts";
-import { markTarget, requireSameTarget } from "./target-loss.ts";
+import { markTarget, requireNotAhead, requireSameTarget } from "./target-loss.ts";
 
 export interface ExecutorParts {
   readonly connectors: Connectors;
@@ -51,6 +51,22 @@ export async function executePipeline(
     await restorePrevious(parts, claim, claim.restoreId, commit, control.lostSignal);
     return "finished";
   }
+  requireNotAhead(claim.pipeline, await parts.store.getState(claim.pipeline.id));
+  try {
+    return await executeLoad(parts, claim, commit, control, report);
+  } catch (error) {
+    if (error instanceof VitrinaError && error.code === "TARGET_AHEAD") await commit.noteTargetAhead();
+    throw error;
+  }
+}
+
+async function executeLoad(
+  parts: ExecutorParts,
+  claim: Claim,
+  commit: BatchCommit,
+  control: RunControl,
+  report: RunReport,
+): Promise<ExecutionEnd> {
   const { log, observer } = report;
   const load = await observer.timeStage("open", () => openLoad(parts, claim, commit, control.lostSignal, log));
   try {

@@ -36,6 +36,12 @@ export async function requireTargetOf(
   return { state: await store.getState(pipeline.id), startsOver };
 }
 
+/** Found once, it stays so until a person decides: each claim has a higher epoch, so trying again would get past it. */
+export function requireNotAhead({ name, target_table }: Pipeline, { targetAhead }: PipelineState): void {
+  if (!targetAhead) return;
+  throw new VitrinaError("TARGET_AHEAD", `${target_table} was written later than this meta-store knows of ${name}.`);
+}
+
 async function findLoss(
   { target_table }: Pipeline,
   writer: SinkWriter,

@@ -462,7 +462,7 @@ export const ERROR_CATALOGUE = {
     409,
     "never",
     "The target was written later than the meta-store knows of",
-    "The meta-store may come from an older backup, or another Vitrina writes here: see docs/guides/back-up.md.",
+    "The meta-store may come from an older backup, or another Vitrina writes here. See docs/guides/back-up.md; then go on from this meta-store's position with vitrina state NAME keep, or read everything with reset.",
   ),
   TARGET_REPLACED: entry(
     409,

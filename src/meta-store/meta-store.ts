@@ -300,6 +300,10 @@ export interface PipelineState extends Checkpoint {
   readonly safePoint: string | null;
   /** The target that the checkpoint was made for; null where there is no checkpoint, or a person keeps it for any. */
   readonly targetMark: TargetMark | null;
+  /** The target was found to be written later than this meta-store knows of; nobody has decided yet. */
+  readonly targetAhead: boolean;
+  /** The last row that was processed, for people; without a watermark nothing starts there. */
+  readonly progress: Watermark;
   readonly updatedAt: Date | null;
 }
 
@@ -440,6 +444,8 @@ export interface BatchCommit {
   keepRejects(rejects: readonly RefusedRow[]): Promise<void>;
   /** What the checkpoint belongs to from now on. */
   noteTarget(mark: TargetMark): Promise<void>;
+  /** From now on every run fails with TARGET_AHEAD, until a person changes the state. */
+  noteTargetAhead(): Promise<void>;
   /** Nothing of the checkpoint is of use any more. */
   startOver(): Promise<void>;
   /** An incremental load is over: the next one starts at the watermark, if the target is still this one. */

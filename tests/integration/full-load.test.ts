@@ -108,8 +108,15 @@ describe.each(WAYS)("a full load with %s", (_, config, strategy) => {
       await bench.store.requestPause(pipeline.id);
       const paused = await bench.ended(pipeline);
       expect(paused.status).toBe("PAUSED");
+      const { scanPosition, progress, watermark } = await bench.store.getState(pipeline.id);
+      expect([progress, watermark]).toEqual([
+        { value: null, id: scanPosition?.[0] },
+        { value: null, id: null },
+      ]);
       // Behind the position, where the rest of the load does not look any more.
-      await bench.query("UPDATE content.film SET title = 'behind' WHERE id = 1; DELETE FROM content.film WHERE id = 10");
+      await bench.query(
+        "UPDATE content.film SET title = 'behind' WHERE id = 1; DELETE FROM content.film WHERE id = 10",
+      );
       const rest = await bench.run(pipeline);
       expect(rest).toMatchObject({ status: "SUCCESS", resumed: true, rows_read: 60_000 - paused.rows_read });
       expect(rest.notes.join()).toContain("A further run follows by itself");

@@ -213,8 +213,14 @@ describe("an incremental load", () => {
     await bench.store.requestPause(pipeline.id);
     const paused = await bench.ended(pipeline);
     expect(paused).toMatchObject({ status: "PAUSED" });
-    const { safePoint } = await bench.store.getState(pipeline.id);
+    const { safePoint, scanPosition, progress, watermark } = await bench.store.getState(pipeline.id);
     expect(safePoint).not.toBeNull();
+    // How far the first load has come is shown, and is no watermark: rows committed late lie before it.
+    const [value, id] = scanPosition ?? [];
+    expect([progress, watermark]).toEqual([
+      { value, id },
+      { value: null, id: null },
+    ]);
     const resumed = await bench.run(pipeline);
     expect(resumed).toMatchObject({ status: "SUCCESS", resumed: true, rows_read: 30_001 - paused.rows_read });
     expect(paused.resumed).toBe(false);

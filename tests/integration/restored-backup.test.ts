@@ -101,7 +101,7 @@ it.each(["full", "incremental"])(
   },
 );
 
-it("R4.7 a target elsewhere refuses an older meta-store, until its epochs are raised as the guide says", async () => {
+it("R4.7 a target elsewhere refuses an older meta-store, however often it is tried, until a person decides", async () => {
   const target = await create();
   await createPipeline(main, "incremental");
   const runner = startRunner({ meta: main, target });
@@ -119,11 +119,15 @@ it("R4.7 a target elsewhere refuses an older meta-store, until its epochs are ra
   await change();
 
   startRunner({ meta: older, target });
-  await request(older);
-  await untilStatus(older, "FAILED");
-  expect((await runsOf(older))[0]).toMatchObject({ status: "FAILED", error_code: "TARGET_AHEAD" });
+  // Each try has a higher epoch: without a person the twelfth would come after those of the newer meta-store.
+  for (let tries = 0; tries < 12; tries++) {
+    await request(older);
+    await untilStatus(older, "FAILED");
+    expect((await runsOf(older))[0]).toMatchObject({ status: "FAILED", error_code: "TARGET_AHEAD" });
+  }
 
-  await older.query("UPDATE etl.etl_pipelines SET lease_epoch = lease_epoch + 1000000");
+  const store = older.openStore();
+  await store.keepState((await store.getPipeline("films")).id);
   await request(older);
   await untilStatus(older, "IDLE");
   await expectEqual(target);

@@ -18,8 +18,11 @@ const params = idParams;
 
 const stateSchema = z.object({
   pipeline_id: z.guid(),
-  last_processed_value: z.string().nullable(),
-  last_processed_id: z.string().nullable(),
+  last_processed_value: z.string().nullable().describe("Of incremental_key; in mode full always null."),
+  last_processed_id: z
+    .string()
+    .nullable()
+    .describe("Of incremental_id_key; in mode full the key of the last row that was processed."),
   scan_position: z.array(z.string()).nullable().describe("Key of the last row of a load that has not ended."),
   batches_committed: z.int(),
   updated_at: z.date().nullable().describe("Null before the first batch."),
@@ -159,10 +162,13 @@ function quoted({ value, id }: Watermark): string {
 }
 
 function stateAnswer(id: PipelineId, state: PipelineState) {
+  // A position that still waits for older transactions was processed all the same.
+  const { value, id: lastId } =
+    state.progress.value === null && state.candidate !== null ? state.candidate : state.progress;
   return {
     pipeline_id: id,
-    last_processed_value: state.watermark.value,
-    last_processed_id: state.watermark.id,
+    last_processed_value: value,
+    last_processed_id: lastId,
     scan_position: state.scanPosition === null ? null : [...state.scanPosition],
     batches_committed: state.batchNo,
     updated_at: state.updatedAt,

@@ -1,6 +1,6 @@
-import { configFingerprint } from "../../domain/checkpoint.ts";
+import { configFingerprint, type ScanPosition } from "../../domain/checkpoint.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
-import type { PipelineId } from "../../domain/pipeline.ts";
+import type { Pipeline, PipelineId } from "../../domain/pipeline.ts";
 import { isHeld, type PipelineStatus } from "../../domain/pipeline-status.ts";
 import { isBalanced } from "../../domain/run.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
@@ -18,18 +18,28 @@ const newMark = (place: string): string => `${place}::jsonb || jsonb_build_objec
 export async function getState(pool: Pool, id: PipelineId): Promise<PipelineState> {
   const { rows } = await pool.query(
     `SELECT last_processed_value, last_processed_id, watermark_fingerprint, candidate_value, candidate_id, candidate_at,
-            safe_point, scan_position, batch_no, fingerprint, updated_at, ${KNOWN_MARK} AS target_mark
+            safe_point, scan_position, batch_no, fingerprint, updated_at, ${KNOWN_MARK} AS target_mark, target_ahead
        FROM etl.etl_state WHERE pipeline_id = $1`,
     [id],
   );
   const [row] = rows;
   if (row === undefined) {
     const nothing = { scanPosition: null, batchNo: 0, fingerprint: null, safePoint: null, updatedAt: null };
-    return { ...nothing, targetMark: null, watermark: NO_WATERMARK, watermarkFingerprint: null, candidate: null };
+    return {
+      ...nothing,
+      targetMark: null,
+      targetAhead: false,
+      progress: NO_WATERMARK,
+      watermark: NO_WATERMARK,
+      watermarkFingerprint: null,
+      candidate: null,
+    };
   }
+  const shown = { value: row.last_processed_value, id: row.last_processed_id };
   const candidate = { value: row.candidate_value, id: row.candidate_id, at: row.candidate_at };
   return {
-    watermark: { value: row.last_processed_value, id: row.last_processed_id },
+    watermark: row.watermark_fingerprint === null ? NO_WATERMARK : shown,
+    progress: shown,
     watermarkFingerprint: row.watermark_fingerprint,
     candidate: row.candidate_at === null ? null : candidate,
     safePoint: row.safe_point,
@@ -37,6 +47,7 @@ export async function getState(pool: Pool, id: PipelineId): Promise<PipelineStat
     batchNo: row.batch_no,
     fingerprint: row.fingerprint,
     targetMark: row.target_mark,
+    targetAhead: row.target_ahead,
     updatedAt: row.updated_at,
   };
 }
@@ -60,6 +71,8 @@ export async function keepState(pool: Pool, id: PipelineId): Promise<void> {
     pool,
     id,
     `target_mark = CASE WHEN watermark_fingerprint = $2 THEN NULL ELSE target_mark END,
+     last_processed_value = CASE WHEN watermark_fingerprint IS NOT NULL THEN last_processed_value END,
+     last_processed_id = CASE WHEN watermark_fingerprint IS NOT NULL THEN last_processed_id END,
      watermark_fingerprint = $2, scan_position = NULL, fingerprint = NULL, safe_point = NULL`,
     fingerprint,
   );
@@ -80,6 +93,14 @@ export async function setState(pool: Pool, id: PipelineId, { value, id: lastId }
   );
 }
 
+/**
+ * A person has decided that this meta-store is the right one: from now on its claims come after everything that was
+ * written to the target, by whomever.
+ */
+const COME_AFTER = `
+  UPDATE etl.etl_pipelines p SET lease_epoch = p.lease_epoch + 1000000
+    FROM etl.etl_state s WHERE s.pipeline_id = p.id AND p.id = $1 AND s.target_ahead`;
+
 /** The lock on the pipeline keeps a runner from claiming it meanwhile. */
 async function changeState(
   pool: Pool,
@@ -96,10 +117,11 @@ async function changeState(
         hint: "Pause it first, or wait until its run has ended.",
       });
     }
+    await client.query(COME_AFTER, [id]);
     // A pipeline that never ran has no state yet.
     await client.query("INSERT INTO etl.etl_state (pipeline_id) VALUES ($1) ON CONFLICT DO NOTHING", [id]);
     await client.query(
-      `UPDATE etl.etl_state SET ${assignments}, updated_at = clock_timestamp() WHERE pipeline_id = $1`,
+      `UPDATE etl.etl_state SET ${assignments}, target_ahead = false, updated_at = clock_timestamp() WHERE pipeline_id = $1`,
       [id, ...values],
     );
   });
@@ -120,6 +142,8 @@ const RECORD = `
     UPDATE etl.etl_state s
        SET scan_position = $4, fingerprint = $5, safe_point = $6, batch_no = s.batch_no + 1,
            target_mark = CASE WHEN $22 THEN s.target_mark || '{"filled": true}' ELSE s.target_mark END,
+           last_processed_value = CASE WHEN s.watermark_fingerprint IS NULL THEN $23 ELSE s.last_processed_value END,
+           last_processed_id = CASE WHEN s.watermark_fingerprint IS NULL THEN $24 ELSE s.last_processed_id END,
            updated_at = clock_timestamp()
       FROM lease WHERE s.pipeline_id = lease.id AND s.batch_no = $7
     RETURNING s.pipeline_id
@@ -247,6 +271,16 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
         [mark],
       );
     },
+    async noteTargetAhead() {
+      await underLease(
+        pool,
+        `WITH lease AS (${LEASE}), state AS (
+           UPDATE etl.etl_state s SET target_ahead = true FROM lease WHERE s.pipeline_id = lease.id
+         )
+         SELECT id FROM lease`,
+        [],
+      );
+    },
     async startOver() {
       await underLease(
         pool,
@@ -296,26 +330,23 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
   };
 }
 
+/** For people who look at a load that has no watermark yet: a full load has a key, and no cursor. */
+function progressOf(mode: Pipeline["mode"], position: ScanPosition | null): Watermark {
+  if (position === null) return NO_WATERMARK;
+  if (mode === "full") return { value: null, id: position.join(", ") };
+  return { value: position[0] ?? null, id: position[1] ?? null };
+}
+
 function requireBalance({ counters }: BatchProgress): void {
   if (isBalanced(counters)) return;
   throw new VitrinaError("BATCH_UNBALANCED", `The batch does not add up: ${JSON.stringify(counters)}.`);
 }
 
 /** From $4 on, in the order of RECORD. */
-function recordValues(
-  claim: Claim,
-  {
-    position,
-    fingerprint,
-    safePoint,
-    expectedBatchNo,
-    counters,
-    effort,
-    rejects,
-    settledRejects,
-    fillsTarget,
-  }: BatchProgress,
-): unknown[] {
+function recordValues(claim: Claim, batch: BatchProgress): unknown[] {
+  const { position, fingerprint, safePoint, expectedBatchNo, counters, effort, rejects, settledRejects, fillsTarget } =
+    batch;
+  const progress = progressOf(claim.pipeline.mode, position);
   return [
     position,
     position === null ? null : fingerprint,
@@ -336,5 +367,7 @@ function recordValues(
     JSON.stringify(rejects),
     settledRejects,
     fillsTarget,
+    progress.value,
+    progress.id,
   ];
 }

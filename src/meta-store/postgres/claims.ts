@@ -115,7 +115,7 @@ export async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): 
           SET status = ${STATUS_AFTER}, lease_owner = NULL, lease_expires_at = NULL,
               run_requested_at = CASE WHEN ${STATUS_AFTER} = 'RUN_REQUESTED' THEN clock_timestamp() END,
               run_trigger = CASE WHEN ${STATUS_AFTER} = 'RUN_REQUESTED' THEN $6 END,
-              failure_may_pass = $7, ${outcome.kind === "waiting" ? BEGIN_WAITING : ""}
+              failure_may_pass = $7, ${TROUBLE_AFTER[outcome.kind] ?? ""}
               restore_id = CASE WHEN ${STATUS_AFTER} = 'RUN_REQUESTED' THEN p.restore_id END
         WHERE p.id = $1 AND p.lease_owner = $2 AND p.lease_epoch = $3 AND p.status = ANY ($4)
         RETURNING p.status`,
@@ -151,6 +151,11 @@ const BEGIN_WAITING = `
               not_before = clock_timestamp() + make_interval(secs => $8::float8 / 1000),
               troubled_since = CASE WHEN $9 THEN clock_timestamp() ELSE coalesce(p.troubled_since, clock_timestamp()) END,
               failed_attempts = $10, trouble_code = $11, trouble = $12,`;
+
+const TROUBLE_AFTER: Partial<Record<RunOutcome["kind"], string>> = {
+  waiting: BEGIN_WAITING,
+  succeeded: "troubled_since = NULL, failed_attempts = 0, trouble_code = NULL, trouble = NULL,",
+};
 
 function waitingValues({ attempt }: Claim, outcome: RunOutcome & { kind: "waiting" }): unknown[] {
   return [outcome.waitMs, outcome.isNew, attempt, outcome.code, shortenError(outcome.error)];

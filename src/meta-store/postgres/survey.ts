@@ -14,7 +14,7 @@ const SURVEY = `
     SELECT p.name, p.status,
            CASE WHEN p.schedule_error IS NULL THEN p.schedule_interval END AS schedule,
            extract(epoch FROM p.updated_at)::float8 AS "changedAtSeconds",
-           CASE WHEN p.mode = 'incremental' THEN s.last_processed_value END AS watermark,
+           CASE WHEN p.mode = 'incremental' AND s.watermark_fingerprint IS NOT NULL THEN s.last_processed_value END AS watermark,
            extract(epoch FROM success.finished_at)::float8 AS "lastSuccessSeconds",
            last_run.rows_rejected AS "lastRunRejected"
       FROM (SELECT * FROM etl.etl_pipelines WHERE enabled ORDER BY name COLLATE "C" LIMIT $1) p
