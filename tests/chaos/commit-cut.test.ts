@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
+import { askedRuns } from "../support/asked-runs.ts";
 import { type Chaos, DATA_PATH, openChaos, type Path, printed } from "../support/chaos.ts";
 import { createPipeline, createSource, differences, KINDS, type Kind, loadTables } from "../support/chaos-kinds.ts";
 import { type Rule, startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
@@ -75,7 +76,7 @@ async function prepare({ kind, direction, moment, nth }: Cut, path: Path, name: 
 
 async function requireWhole(kind: Kind, path: Path, { id, target_table }: Pipeline): Promise<void> {
   expect(await chaos.store.getPipeline(id)).toMatchObject({ status: "IDLE" });
-  const [last, first, ...more] = (await chaos.store.listRuns(id, { limit: 5 })).items;
+  const [last, first, ...more] = await askedRuns(chaos.store, id);
   expect(more).toEqual([]);
   expect(first).toMatchObject({ status: "FAILED", error_code: "DATABASE_UNAVAILABLE", data_path: DATA_PATH[path] });
   expect(last).toMatchObject({ status: "SUCCESS", attempt: 2 });

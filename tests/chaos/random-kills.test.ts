@@ -1,5 +1,6 @@
 import { afterEach, expect, it } from "vitest";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
+import { askedRuns } from "../support/asked-runs.ts";
 import { type Chaos, openChaos } from "../support/chaos.ts";
 import { faultPointsOf } from "../support/chaos-kills.ts";
 import { createPipeline, createSource, differences, KINDS, type Kind, loadTables } from "../support/chaos-kinds.ts";
@@ -82,7 +83,7 @@ async function requestRuns(): Promise<void> {
 
 async function requireWhole({ id, target_table }: Pipeline): Promise<void> {
   expect(await chaos.store.getPipeline(id)).toMatchObject({ status: "IDLE" });
-  const runs = (await chaos.store.listRuns(id, { limit: 100 })).items;
+  const runs = await askedRuns(chaos.store, id);
   expect(runs[0]).toMatchObject({ status: "SUCCESS" });
   const causes = new Set(runs.map(({ error_code }) => error_code).filter((code) => code !== null));
   expect([...causes].filter((code) => code !== "RUNNER_LOST")).toEqual([]);

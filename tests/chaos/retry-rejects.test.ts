@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { askedRuns } from "../support/asked-runs.ts";
 import { diedAt, openChaos, type Path } from "../support/chaos.ts";
 import { createSource, ROWS } from "../support/chaos-kinds.ts";
 
@@ -51,7 +52,7 @@ describe.concurrent("SIGKILL in the middle of a retry", { timeout: LONG_MS }, ()
       const left = (await chaos.store.listRejects(pipeline.id, { limit: 10 })).items;
       expect(left.map(({ key, state }) => ({ key, state }))).toEqual([{ key: { id: "30" }, state: "OPEN" }]);
       expect((await chaos.store.getState(pipeline.id)).watermark).toEqual(watermark);
-      const [last, lost] = (await chaos.store.listRuns(pipeline.id, { limit: 2 })).items;
+      const [last, lost] = await askedRuns(chaos.store, pipeline.id);
       expect([last?.status, lost?.error_code]).toEqual(["SUCCESS", "RUNNER_LOST"]);
     },
   );

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RunLogLine } from "../../src/domain/run-log.ts";
+import { askedRuns } from "../support/asked-runs.ts";
 import { type Chaos, diedAt, openChaos } from "../support/chaos.ts";
 import { holdLock } from "../support/hold-lock.ts";
 import { until } from "../support/until.ts";
@@ -37,7 +38,7 @@ describe("R9 the log of a run", () => {
     await chaos.store.requestRun(pipeline.id, "api");
     // Long enough for a write after the third batch.
     await diedAt(chaos.runner("batch_committed:4:delay:2500,batch_committed:5:kill"), "batch_committed");
-    const [lost] = (await chaos.store.listRuns(pipeline.id, { limit: 1 })).items;
+    const [lost] = await askedRuns(chaos.store, pipeline.id);
     const before = await logOf(lost?.id as string);
     expect(messagesOf(before)).toEqual(["run started", "load opened", ...Array(4).fill("batch committed")]);
 
@@ -53,7 +54,7 @@ describe("R9 the log of a run", () => {
       message: "pipeline rescued from a lost runner",
       fields: { code: "RUNNER_LOST", status: "RUN_REQUESTED" },
     });
-    const [second] = (await chaos.store.listRuns(pipeline.id, { limit: 1 })).items;
+    const [second] = await askedRuns(chaos.store, pipeline.id);
     expect(second).toMatchObject({ status: "SUCCESS", trigger: "recovery" });
   });
 
@@ -63,7 +64,7 @@ describe("R9 the log of a run", () => {
     await chaos.store.requestRun(pipeline.id, "api");
     const runner = chaos.runner();
     await chaos.atRest();
-    const [run] = (await chaos.store.listRuns(pipeline.id, { limit: 1 })).items;
+    const [run] = await askedRuns(chaos.store, pipeline.id);
     expect(run).toMatchObject({ status: "SUCCESS", rows_written: 100 });
     await runner.untilPrinted("run logs cannot be written; trying again");
     await unlock();
@@ -85,7 +86,7 @@ describe("R9 the log of a run", () => {
     await chaos.store.requestRun(pipeline.id, "api");
     const runner = chaos.runner();
     await chaos.atRest();
-    const [run] = (await chaos.store.listRuns(pipeline.id, { limit: 1 })).items;
+    const [run] = await askedRuns(chaos.store, pipeline.id);
     expect(run).toMatchObject({ status: "SUCCESS", rows_written: 100 });
     await runner.untilPrinted("lines of run logs are lost");
     expect(await logOf(run?.id as string)).toEqual([]);
@@ -97,7 +98,7 @@ describe("R9 the log of a run", () => {
     const runner = chaos.runner("batch_committed:3:delay:1500", { STOP_TIMEOUT_SECONDS: "20" });
     await runner.untilPrinted("FAULT batch_committed delay");
     expect(await runner.stop()).toBe(0);
-    const [run] = (await chaos.store.listRuns(pipeline.id, { limit: 1 })).items;
+    const [run] = await askedRuns(chaos.store, pipeline.id);
     const lines = await logOf(run?.id as string);
     expect(lines.at(-1)).toMatchObject({ message: "run ended", fields: { outcome: "handed_back", batches: 3 } });
   });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { loadTables as loadTablesOf } from "../../src/connectors/postgres/loads/load-table.ts";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
+import { askedRuns } from "../support/asked-runs.ts";
 import {
   type Chaos,
   DATA_PATH,
@@ -133,7 +134,7 @@ describe.concurrent("a runner whose event loop is blocked", () => {
     const other = chaos.runner();
     await printed(other, /runner started/);
     await chaos.atRest();
-    const runs = (await chaos.store.listRuns(pipeline.id, { limit: 10 })).items;
+    const runs = await askedRuns(chaos.store, pipeline.id);
     expect(runs.map(({ status, rows_written }) => ({ status, rows_written }))).toEqual([
       { status: "SUCCESS", rows_written: ROWS },
     ]);
@@ -151,7 +152,7 @@ async function takeOver(chaos: Chaos, { kind, path, frozen, tried, refused }: Ca
   await faulted(zombie, frozen, "stop");
   const owner = chaos.runner("prepared:1:park");
   await faulted(owner, "prepared", "park");
-  const [lost] = (await chaos.store.listRuns(pipeline.id, { limit: 2 })).items.slice(1);
+  const [lost] = (await askedRuns(chaos.store, pipeline.id)).slice(1);
   expect(lost).toMatchObject({ status: "FAILED", error_code: "RUNNER_LOST", data_path: DATA_PATH[path] });
   return { zombie, owner, pipeline, trace: await readTrace(chaos, pipeline) };
 }
@@ -171,7 +172,7 @@ async function readTrace({ query, target }: Chaos, { id }: Pipeline): Promise<un
 async function requireGoodEnd(chaos: Chaos, { id, target_table }: Pipeline, owner: VitrinaProcess): Promise<void> {
   owner.signal("SIGUSR2");
   await chaos.atRest();
-  const runs = (await chaos.store.listRuns(id, { limit: 10 })).items;
+  const runs = await askedRuns(chaos.store, id);
   expect(runs.map(({ status }) => status)).toEqual(["SUCCESS", "FAILED"]);
   expect(await differences(chaos, target_table)).toBe(0);
   expect(await loadTables(chaos)).toEqual([]);

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
 import { newPipelineSchema, type Pipeline } from "../../src/domain/pipeline.ts";
 import { startRunner } from "../../src/main/runner.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
+import { askedRuns } from "../support/asked-runs.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { holdLock } from "../support/hold-lock.ts";
 import { type RecordingLog, recordingLog } from "../support/recording-log.ts";
@@ -72,7 +73,7 @@ interface RunRow {
 
 const runs = async (): Promise<RunRow[]> =>
   (await database.query(
-    "SELECT attempt, status, trigger, error_code, lease_epoch FROM etl.etl_runs ORDER BY started_at",
+    "SELECT attempt, status, trigger, error_code, lease_epoch FROM etl.etl_runs WHERE trigger <> 'follow_up' ORDER BY started_at",
   )) as unknown as RunRow[];
 
 const failedAttempts = async (): Promise<number> => (await runs()).filter(({ status }) => status === "FAILED").length;
@@ -195,7 +196,7 @@ describe("R4.6 what a person must put right", () => {
     await store.requestRun(pipeline.id, "api");
     await settled(pipeline, "FAILED");
     expect(await runs()).toMatchObject([{ attempt: 1, status: "FAILED", error_code: "TEMP_FILE_LIMIT" }]);
-    const [run] = (await store.listRuns(pipeline.id, { limit: 1 })).items;
+    const [run] = await askedRuns(store, pipeline.id);
     expect(run?.error).toMatch(/SQLSTATE 53400.*Raise temp_file_limit/);
   });
 });

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
 import { newPipelineSchema, type Pipeline } from "../../src/domain/pipeline.ts";
 import type { Run } from "../../src/domain/run.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
+import { askedRuns } from "../support/asked-runs.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { until } from "../support/until.ts";
 import { spawnVitrina, type VitrinaProcess } from "../support/vitrina-process.ts";
@@ -69,7 +70,7 @@ const rows = async (database: TestDatabase, table: string): Promise<string[]> =>
 
 async function succeeded(pipeline: Pipeline): Promise<Run> {
   await until("the pipeline is IDLE", async () => (await store.getPipeline(pipeline.id)).status === "IDLE");
-  const [run] = (await store.listRuns(pipeline.id, { limit: 1 })).items;
+  const [run] = await askedRuns(store, pipeline.id);
   expect(run).toMatchObject({ status: "SUCCESS", data_path: "stream" });
   return run as Run;
 }

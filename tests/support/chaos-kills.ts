@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
+import { askedRuns } from "./asked-runs.ts";
 import { type Chaos, DATA_PATH, diedAt, openChaos, type Path } from "./chaos.ts";
 import {
   BATCH,
@@ -137,9 +138,7 @@ async function killOne(chaos: Chaos, kind: Kind, point: string): Promise<Killed>
 
 /** Counters are committed with their rows: over all runs each row counts once, however often it was read in vain. */
 async function requireAddedUp(chaos: Chaos, kind: Kind, path: Path, { id }: Pipeline, point: string): Promise<void> {
-  const runs = (await chaos.store.listRuns(id, { limit: 10 })).items;
-  // What a resumed full load read in parts, a further run reads anew.
-  const [last, lost, ...more] = runs.filter(({ trigger }) => trigger !== "follow_up");
+  const [last, lost, ...more] = await askedRuns(chaos.store, id);
   expect(more).toEqual([]);
   expect(lost).toMatchObject({ status: "FAILED", error_code: "RUNNER_LOST" });
   expect(last).toMatchObject({ status: "SUCCESS", trigger: "recovery", error: null, data_path: DATA_PATH[path] });

@@ -6,6 +6,7 @@ import type { Run } from "../../src/domain/run.ts";
 import { startRunner } from "../../src/main/runner.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
 import { createLog } from "../../src/observability/log.ts";
+import { askedRuns } from "./asked-runs.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { until } from "./until.ts";
 
@@ -45,8 +46,7 @@ export async function openBench(settings: Record<string, string> = {}): Promise<
     until(
       "the run ends",
       async () => {
-        const { items } = await store.listRuns(id, { limit: 5 });
-        const run = items.find(({ trigger }) => trigger !== "follow_up");
+        const [run] = await askedRuns(store, id);
         const { status } = await store.getPipeline(id);
         const over = run !== undefined && run.status !== "RUNNING" && !["RUN_REQUESTED", "RUNNING"].includes(status);
         return over ? run : undefined;

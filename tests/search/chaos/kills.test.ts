@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Pipeline } from "../../../src/domain/pipeline.ts";
+import { askedRuns } from "../../support/asked-runs.ts";
 import { diedAt } from "../../support/chaos.ts";
 import {
   changeSource,
@@ -83,7 +84,7 @@ describe.each(["full", "incremental"] as const)("SIGKILL in a load of mode %s", 
       const { id, index } = held.get(`${mode} ${point}`) as Indexed;
       expect(await chaos.store.getPipeline(id)).toMatchObject({ status: "IDLE" });
       expect(await chaos.store.getState(id)).toMatchObject({ scanPosition: null });
-      const [last, lost] = (await chaos.store.listRuns(id, { limit: 2 })).items;
+      const [last, lost] = await askedRuns(chaos.store, id);
       expect(lost).toMatchObject({ status: "FAILED", error_code: "RUNNER_LOST" });
       expect(last).toMatchObject({ status: "SUCCESS", trigger: "recovery", error: null });
       expect(await documentDifferences(chaos, index)).toEqual([]);
