@@ -198,6 +198,7 @@ table etl.etl_state
   candidate_id text
   candidate_at text
   target_mark jsonb
+  target_ahead boolean not null default false
 table etl.schema_migrations
   version integer not null
   name text not null
@@ -243,7 +244,7 @@ constraint etl.etl_pipelines etl_pipelines_null_cursor_check: CHECK ((null_curso
 constraint etl.etl_pipelines etl_pipelines_pkey: PRIMARY KEY (id)
 constraint etl.etl_pipelines etl_pipelines_retry_for_seconds_check: CHECK (((retry_for_seconds >= 0) AND (retry_for_seconds <= 604800)))
 constraint etl.etl_pipelines etl_pipelines_run_request_check: CHECK ((run_request >= 0))
-constraint etl.etl_pipelines etl_pipelines_run_trigger_check: CHECK ((run_trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text])))
+constraint etl.etl_pipelines etl_pipelines_run_trigger_check: CHECK ((run_trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text, 'follow_up'::text])))
 constraint etl.etl_pipelines etl_pipelines_source_type_check: CHECK ((source_type = 'postgres'::text))
 constraint etl.etl_pipelines etl_pipelines_status_check: CHECK ((status = ANY (ARRAY['IDLE'::text, 'RUN_REQUESTED'::text, 'RUNNING'::text, 'PAUSE_REQUESTED'::text, 'PAUSED'::text, 'FAILED'::text])))
 constraint etl.etl_pipelines etl_pipelines_target_options_check: CHECK ((jsonb_typeof(target_options) = 'object'::text))
@@ -290,8 +291,8 @@ constraint etl.etl_runs etl_runs_pkey: PRIMARY KEY (id)
 constraint etl.etl_runs etl_runs_rows_added_check: CHECK ((rows_added >= 0))
 constraint etl.etl_runs etl_runs_rows_deleted_check: CHECK ((rows_deleted >= 0))
 constraint etl.etl_runs etl_runs_run_request_check: CHECK ((run_request >= 0))
-constraint etl.etl_runs etl_runs_status_check: CHECK ((status = ANY (ARRAY['RUNNING'::text, 'SUCCESS'::text, 'FAILED'::text, 'PAUSED'::text])))
-constraint etl.etl_runs etl_runs_trigger_check: CHECK ((trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text])))
+constraint etl.etl_runs etl_runs_status_check: CHECK ((status = ANY (ARRAY['RUNNING'::text, 'SUCCESS'::text, 'FAILED'::text, 'PAUSED'::text, 'HANDED_BACK'::text])))
+constraint etl.etl_runs etl_runs_trigger_check: CHECK ((trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text, 'follow_up'::text])))
 constraint etl.etl_runs failed_says_why: CHECK (((status = 'FAILED'::text) = ((error IS NOT NULL) AND (error_code IS NOT NULL))))
 constraint etl.etl_runs finished_when_ended: CHECK (((status = 'RUNNING'::text) = (finished_at IS NULL)))
 constraint etl.etl_runs rows_balance: CHECK ((((rows_read + rows_added) = ((((rows_written + rows_unchanged) + rows_deduplicated) + rows_rejected) + rows_dropped)) AND (LEAST(rows_written, rows_unchanged, rows_deduplicated, rows_rejected, rows_dropped) >= 0)))
@@ -299,9 +300,7 @@ constraint etl.etl_state candidate_is_whole: CHECK (((candidate_value IS NULL) =
 constraint etl.etl_state etl_state_batch_no_check: CHECK ((batch_no >= 0))
 constraint etl.etl_state etl_state_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
 constraint etl.etl_state etl_state_pkey: PRIMARY KEY (pipeline_id)
-constraint etl.etl_state id_needs_a_value: CHECK (((last_processed_id IS NULL) OR (last_processed_value IS NOT NULL)))
 constraint etl.etl_state position_has_a_fingerprint: CHECK (((scan_position IS NULL) OR (fingerprint IS NOT NULL)))
-constraint etl.etl_state watermark_has_a_fingerprint: CHECK (((last_processed_value IS NULL) OR (watermark_fingerprint IS NOT NULL)))
 constraint etl.schema_migrations schema_migrations_pkey: PRIMARY KEY (version)
 
 CREATE INDEX api_keys_newest ON etl.api_keys USING btree (created_at DESC, id DESC)

@@ -95,8 +95,10 @@ export type Run = {
   /** Which request it serves; every attempt of one request has the same number. */
   readonly run_request: number;
   readonly attempt: number;
-  readonly status: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED";
-  readonly trigger: "api" | "schedule" | "recovery";
+  /** HANDED_BACK: its runner was stopped, and another one goes on. */
+  readonly status: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK";
+  /** recovery: goes on for a runner that is gone; follow_up: reads anew what a resumed full load read in parts. */
+  readonly trigger: "api" | "schedule" | "recovery" | "follow_up";
   /** The version it began with. */
   readonly config_version: number;
   /** The newest version whose changes it has taken up, between two batches. */
@@ -104,6 +106,8 @@ export type Run = {
   readonly runner_id: string;
   readonly started_at: string;
   readonly finished_at: string | null;
+  /** So far, while it runs. What was waited before an attempt is not counted. */
+  readonly duration_ms: number;
   readonly rows_read: number;
   /** Inserted or changed in the target. */
   readonly rows_written: number;
@@ -634,7 +638,9 @@ export interface Operations {
     };
     answer: {
       readonly pipeline_id: string;
+      /** Of incremental_key; in mode full always null. */
       readonly last_processed_value: string | null;
+      /** Of incremental_id_key; in mode full the key of the last row that was processed. */
       readonly last_processed_id: string | null;
       /** Key of the last row of a load that has not ended. */
       readonly scan_position: readonly string[] | null;
@@ -759,7 +765,7 @@ export interface Operations {
       }[];
       /** Null on the last page. */
       readonly next: string | null;
-      readonly run_status: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED";
+      readonly run_status: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK";
       /** True when the run has ended and no more lines will come. */
       readonly over: boolean;
     };
@@ -791,7 +797,9 @@ export interface Operations {
     };
     answer: {
       readonly pipeline_id: string;
+      /** Of incremental_key; in mode full always null. */
       readonly last_processed_value: string | null;
+      /** Of incremental_id_key; in mode full the key of the last row that was processed. */
       readonly last_processed_id: string | null;
       /** Key of the last row of a load that has not ended. */
       readonly scan_position: readonly string[] | null;
@@ -808,9 +816,9 @@ export interface Operations {
       /** The `next` of the page before. */
       readonly after?: string;
       /** Only runs of this status. */
-      readonly status?: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED";
+      readonly status?: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK";
       /** Only runs that were asked for like this. */
-      readonly trigger?: "api" | "schedule" | "recovery";
+      readonly trigger?: "api" | "schedule" | "recovery" | "follow_up";
       /** Only runs that started later than this. */
       readonly started_after?: string;
       /** Only runs that started earlier than this. */
@@ -995,9 +1003,9 @@ export interface Operations {
       /** The `next` of the page before. */
       readonly after?: string;
       /** Only runs of this status. */
-      readonly status?: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED";
+      readonly status?: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK";
       /** Only runs that were asked for like this. */
-      readonly trigger?: "api" | "schedule" | "recovery";
+      readonly trigger?: "api" | "schedule" | "recovery" | "follow_up";
       /** Only runs that started later than this. */
       readonly started_after?: string;
       /** Only runs that started earlier than this. */
@@ -1338,7 +1346,9 @@ export interface Operations {
     };
     answer: {
       readonly pipeline_id: string;
+      /** Of incremental_key; in mode full always null. */
       readonly last_processed_value: string | null;
+      /** Of incremental_id_key; in mode full the key of the last row that was processed. */
       readonly last_processed_id: string | null;
       /** Key of the last row of a load that has not ended. */
       readonly scan_position: readonly string[] | null;
@@ -1514,7 +1524,9 @@ export interface Operations {
     };
     answer: {
       readonly pipeline_id: string;
+      /** Of incremental_key; in mode full always null. */
       readonly last_processed_value: string | null;
+      /** Of incremental_id_key; in mode full the key of the last row that was processed. */
       readonly last_processed_id: string | null;
       /** Key of the last row of a load that has not ended. */
       readonly scan_position: readonly string[] | null;

@@ -112,7 +112,8 @@ describe("asking for a pause", () => {
 describe("what happened", () => {
   it("R3.2 tells the status and the last run", async () => {
     const id = await createPipeline(api, "film_dim");
-    const fresh = { id, name: "film_dim", status: "IDLE", enabled: true, run_request: 0, over: true, last_run: null };
+    const resting = { status: "IDLE", enabled: true, run_request: 0, waiting: null, over: true, last_run: null };
+    const fresh = { id, name: "film_dim", ...resting };
     expect((await api.get(`/api/v1/pipelines/${id}/status`)).body).toEqual(fresh);
     await runTo(api, id, { kind: "succeeded" });
     await runTo(api, id, failed);

@@ -215,7 +215,7 @@ describe("waiting for the next attempt", () => {
     await until("an attempt failed", async () => (await failedAttempts()) === 1);
     await stopRunner();
     await settled(pipeline, "RUN_REQUESTED");
-    expect((await runs()).at(-1)).toMatchObject({ status: "PAUSED" });
+    expect((await runs()).at(-1)).toMatchObject({ status: "HANDED_BACK" });
     expect(log.has("runner stopped")).toBe(true);
   });
 

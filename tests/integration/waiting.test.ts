@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
 import { newPipelineSchema, type Pipeline } from "../../src/domain/pipeline.ts";
 import { startRunner } from "../../src/main/runner.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
+import { askedRuns } from "../support/asked-runs.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type RecordingLog, recordingLog } from "../support/recording-log.ts";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
@@ -68,7 +69,7 @@ async function create(more: object = {}): Promise<Pipeline> {
   return store.createPipeline(newPipelineSchema.parse(config), "test");
 }
 
-const runsOf = async ({ id }: Pipeline) => (await store.listRuns(id, { limit: 100 })).items.reverse();
+const runsOf = async ({ id }: Pipeline) => (await askedRuns(store, id)).reverse();
 
 const waits = (pipeline: Pipeline) =>
   until("it waits", async () => (await store.getPipeline(pipeline.id)).waiting ?? undefined);
