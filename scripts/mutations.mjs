@@ -10,6 +10,29 @@ const LATE_COMMIT = "tests/chaos/late-commit.test.ts";
  */
 export const MUTATIONS = [
   {
+    name: "horizon: a standby looks back from its clock, whatever its lag",
+    file: "src/connectors/postgres/horizon.ts",
+    replace: [["coalesce(pg_last_xact_replay_timestamp(), '-infinity')", "clock_timestamp()"]],
+    tests: ["tests/integration/copied-servers.test.ts"],
+  },
+  {
+    name: "horizon: rows of a subscription count as written here",
+    file: "src/connectors/postgres/horizon.ts",
+    replace: [
+      ["WHEN applied.unknown > 0 THEN '-infinity'", ""],
+      ["ELSE applied.until END", "END"],
+      ["applied.unknown > 0", "false"],
+      ["applied.subscriptions > 0", "false"],
+    ],
+    tests: ["tests/integration/copied-servers.test.ts"],
+  },
+  {
+    name: "horizon: a session that hides its transactions is overlooked",
+    file: "src/connectors/postgres/horizon.ts",
+    replace: [["a.state = 'disabled' OR (a.xact_start IS NULL AND a.backend_xid IS NOT NULL)", "false"]],
+    tests: ["tests/integration/incremental-load.test.ts"],
+  },
+  {
     name: "identity: a copy of a server counts as the same database",
     file: "src/postgres/database-mark.ts",
     replace: [['rows[0]?.["mark"] === "held"', 'rows[0]?.["mark"] !== undefined']],
@@ -222,7 +245,7 @@ export const MUTATIONS = [
   },
   {
     name: "watermark of numbers: the greatest counts although transactions are open",
-    file: "src/connectors/postgres/change-cursor.ts",
+    file: "src/connectors/postgres/horizon.ts",
     replace: [['row.settled === "t"', 'row.settled !== "no answer"']],
     tests: [LATE_COMMIT],
   },

@@ -1,3 +1,4 @@
+import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { newPipelineSchema, type Pipeline } from "../../src/domain/pipeline.ts";
 import type { Run } from "../../src/domain/run.ts";
@@ -123,5 +124,74 @@ describe("a physical copy of a server is another database", () => {
         `SELECT 1 AS kept FROM analytics._vitrina_checkpoint WHERE pipeline_id = '${pipeline.id}'`,
       ),
     ).toHaveLength(1);
+  });
+});
+
+const INCREMENTAL = { mode: "incremental", incremental_key: "modified", incremental_id_key: "id" };
+
+describe("rows whose transactions began on another server", () => {
+  it("a standby looks back from what it has replayed, not from its clock, and says so", async () => {
+    const { primary, standby } = copies;
+    const stand = await openStand(primary, primary, standby);
+    const pipeline = await stand.create(INCREMENTAL);
+    await primary.query("INSERT INTO content.film VALUES (200, 'the last that arrived')");
+    await copies.caughtUp();
+    await standby.query("SELECT pg_wal_replay_pause()");
+    await until("replay has paused", async () => {
+      const [state] = await standby.query("SELECT pg_get_wal_replay_pause_state() AS now");
+      return state?.["now"] === "paused";
+    });
+    const [last] = await standby.query("SELECT pg_last_xact_replay_timestamp()::text AS at");
+    await primary.query(
+      `INSERT INTO content.film VALUES (201, 'late', '${last?.["at"]}'::timestamptz - interval '299 seconds')`,
+    );
+    await until("the standby lags", async () => {
+      const [lag] = await standby.query(
+        `SELECT (now() > '${last?.["at"]}'::timestamptz + interval '3 seconds')::text AS lags`,
+      );
+      return lag?.["lags"] === "true";
+    });
+    expect(await stand.run(pipeline)).toMatchObject({ status: "SUCCESS" });
+    expect(await primary.query(`SELECT title FROM ${pipeline.target_table} WHERE id IN (200, 201)`)).toEqual([
+      { title: "the last that arrived" },
+    ]);
+    await standby.query("SELECT pg_wal_replay_resume()");
+    await copies.caughtUp();
+    expect(await stand.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 1 });
+    expect(await countOf(primary, `${pipeline.target_table} WHERE id = 201`)).toBe(1);
+    expect(stand.warnings()).toContain("the source is a standby");
+  });
+
+  it("a subscription brings rows that were stamped long before they arrive: a look-back finds them, and says so", async () => {
+    const { primary, clone } = copies;
+    const table = "CREATE TABLE content.news (id bigint PRIMARY KEY, modified timestamptz NOT NULL)";
+    await Promise.all([primary.query(table), clone.query(table)]);
+    await primary.query("CREATE PUBLICATION news FOR TABLE content.news");
+    const { hostname, port, username, password } = new URL(primary.url);
+    await clone.query(`CREATE SUBSCRIPTION news CONNECTION
+      'host=${hostname} port=${port} user=${username} password=${decodeURIComponent(password)} dbname=vitrina' PUBLICATION news`);
+    try {
+      const stand = await openStand(clone, clone, clone);
+      const pipeline = await stand.create({
+        ...INCREMENTAL,
+        source_query: "SELECT id, modified FROM content.news",
+      });
+      const writer = new pg.Client({ connectionString: primary.url });
+      await writer.connect();
+      await writer.query(`BEGIN; INSERT INTO content.news
+        SELECT n, clock_timestamp() - interval '20 seconds' FROM generate_series(1, 40) n`);
+      await primary.query("INSERT INTO content.news VALUES (41, now())");
+      const arrived = (n: number) =>
+        until(`${n} rows have arrived`, async () => (await countOf(clone, "content.news")) === n, 60_000);
+      await arrived(1);
+      expect(await stand.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 1 });
+      await writer.query("COMMIT");
+      await writer.end();
+      await arrived(41);
+      expect(await stand.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 40 });
+      expect(stand.warnings()).toContain("a subscription");
+    } finally {
+      await clone.query("DROP SUBSCRIPTION news");
+    }
   });
 });

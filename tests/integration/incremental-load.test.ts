@@ -89,6 +89,21 @@ describe("an incremental load", () => {
     await requireEqual(pipeline);
   });
 
+  it("R5.2 nor one of a session that does not show its transactions (track_activities = off)", async () => {
+    const pipeline = await films(`SELECT n, 'film ' || n, ${OLD} FROM generate_series(1, 10) n`);
+    const writer = new pg.Client({ connectionString: bench.database.url });
+    await writer.connect();
+    await writer.query("SET track_activities = off");
+    await writer.query("BEGIN");
+    await writer.query("INSERT INTO content.film VALUES (100, 'late', clock_timestamp() - interval '20 seconds')");
+    await bench.query("INSERT INTO content.film VALUES (101, 'later but committed first', clock_timestamp())");
+    expect(await bench.run(pipeline)).toMatchObject({ rows_read: 11 });
+    await writer.query("COMMIT");
+    await writer.end();
+    expect(await bench.run(pipeline)).toMatchObject({ rows_written: 1 });
+    await requireEqual(pipeline);
+  });
+
   it("R5.2 the same for numbers as key: the position counts only when all that was alive then has ended", async () => {
     const pipeline = await films(`SELECT n, 'film ' || n, NULL FROM generate_series(1, 10) n`, {
       incremental_key: "id",

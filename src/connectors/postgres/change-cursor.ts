@@ -4,7 +4,6 @@ import {
   type CursorRules,
   cursorTypeProblem,
   type EndOfLoad,
-  type Horizon,
   isNumberType,
   isTimeType,
   type NextStart,
@@ -14,10 +13,9 @@ import {
 import type { Client } from "../../postgres/connection.ts";
 import { sqlState } from "../../postgres/errors.ts";
 import { quoteIdentifier, quoteLiteral } from "../../postgres/identifiers.ts";
-import type { UnstampedKey } from "../source.ts";
 import { cachingSequences } from "./caching-sequences.ts";
-import { asSubquery, readStatement } from "./query-text.ts";
-import { extended, orderColumns } from "./read-session.ts";
+import { asSubquery } from "./query-text.ts";
+import { extended } from "./read-session.ts";
 
 /** What an incremental load must know of its source, asked where the values can be compared: in the source itself. */
 
@@ -120,70 +118,6 @@ export async function requireFittingStart(
     }
     throw error;
   }
-}
-
-/** Roles of Vitrina itself never write to a source, so their transactions hold nothing back. */
-const OWN_ROLES = "ARRAY['vitrina_reader', 'vitrina_writer', 'vitrina_meta', 'vitrina_loader']";
-
-/**
- * A row that is still invisible was written by a transaction that has already begun, and carries a stamp from after
- * its beginning. So nothing older than the oldest transaction in flight can still appear. Two seconds cover the gap
- * between a session taking its start time and showing it.
- */
-const HORIZON = `
-  WITH oldest AS MATERIALIZED (
-    SELECT min(a.xact_start) AS start FROM pg_stat_activity a
-     WHERE a.datname = current_database() AND a.xact_start IS NOT NULL AND a.pid <> pg_backend_pid()
-       AND a.backend_type IN ('client backend', 'background worker')
-       AND a.usename <> ALL (${OWN_ROLES})
-  )
-  SELECT clock_timestamp()::text AS now,
-         (least(clock_timestamp(), (SELECT start FROM oldest)) - interval '2 seconds')::text AS in_flight,
-         coalesce((SELECT start FROM oldest) > $1::timestamptz, true) AS settled,
-         CASE WHEN pg_is_in_recovery() THEN 'the source is a standby, which does not see the primary''s transactions'
-              WHEN NOT pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')
-                THEN 'the reader lacks pg_read_all_stats, so it does not see other sessions'
-              WHEN EXISTS (SELECT FROM pg_prepared_xacts WHERE database = current_database())
-                THEN 'there are prepared transactions, whose start is unknown'
-         END AS blind`;
-
-/** Waited when transactions in flight cannot be seen and the pipeline names no time of its own. */
-const DEFAULT_LOOKBACK_MS = 5 * 60 * 1000;
-
-export async function takeHorizon(client: Client, lookbackMs: number, key?: UnstampedKey): Promise<Horizon> {
-  // In this order: whoever holds a smaller value back has begun before the greatest was seen, or is over by now.
-  const greatest = key === undefined ? undefined : await greatestValue(client, key);
-  const { rows } = await client.query<{ now: string; in_flight: string; settled: string; blind: string | null }>(
-    HORIZON,
-    [greatest?.at ?? null],
-  );
-  const [row] = rows;
-  if (row === undefined) throw new VitrinaError("INTERNAL", "The source did not tell its time.");
-  const method = row.blind === null ? "in-flight" : "look-back";
-  const from = method === "in-flight" ? row.in_flight : row.now;
-  const waitMs = method === "in-flight" ? lookbackMs : Math.max(lookbackMs, DEFAULT_LOOKBACK_MS);
-  const { rows: shifted } = await client.query<{ safe: string }>(
-    "SELECT ($1::timestamptz - make_interval(secs => $2::float8 / 1000))::text AS safe",
-    [from, waitMs],
-  );
-  const isSettled = method === "in-flight" && row.settled === "t" && lookbackMs === 0;
-  const ceiling = isSettled ? (greatest?.value ?? null) : null;
-  return { now: row.now, safe: shifted[0]?.safe ?? from, method, reason: row.blind, ceiling };
-}
-
-/** The greatest value that can be seen of a key that is no time, and a moment after it was seen. */
-async function greatestValue(
-  client: Client,
-  { query, column, after }: UnstampedKey,
-): Promise<{ value: string; at: string } | undefined> {
-  const order = await orderColumns(client, [column], [column.name]);
-  const request = { query, columns: [column], orderBy: [column.name], after, inclusive: true, nulls: "none" } as const;
-  const { rows } = await extended(
-    client,
-    `SELECT ${quoteIdentifier(column.name)}::text, clock_timestamp()::text FROM (${readStatement(request, order, "DESC")} LIMIT 1) AS g`,
-  );
-  const [value, at] = rows[0] ?? [];
-  return value == null || at == null ? undefined : { value, at };
 }
 
 /** The horizon as a value of the key's type. A stamp without a zone may be of any zone, so the earliest counts. */

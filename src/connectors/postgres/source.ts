@@ -4,8 +4,9 @@ import { CopyTextReader } from "../../postgres/copy-text.ts";
 import { seesMark } from "../../postgres/database-mark.ts";
 import { batchOfCopyText } from "../row-batch.ts";
 import type { ReadRequest, Source, SourceReader } from "../source.ts";
-import { nextStart, requireUsableCursor, takeHorizon } from "./change-cursor.ts";
+import { nextStart, requireUsableCursor } from "./change-cursor.ts";
 import { describeQuery } from "./describe-query.ts";
+import { takeHorizon } from "./horizon.ts";
 import { readStatement } from "./query-text.ts";
 import {
   openReadSession,
