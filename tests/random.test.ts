@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 
 /** What would make a test draw differently from one day to the next. `npm run explore` is for that. */
-const CHANCE = /Math\.random\(|interruptAfterTimeLimit|skipAllAfterTimeLimit|\bseed: (?!SEED\b)|randomInt\(/;
+const CHANCE = /Math\.random\(|interruptAfterTimeLimit|skipAllAfterTimeLimit|\bseed: (?!SEED\b|[\d_]+\b)|randomInt\(/;
 
 it("every random test draws from the fixed seed, and a fixed number of times", () => {
   const files = readdirSync("tests", { recursive: true })
