@@ -20,13 +20,15 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const processList = join(dataDir, "..", `${basename(dataDir)}-processes`);
   await writeFile(processList, "");
   project.provide("processList", processList);
+  // An interrupted vitest ends without the function below.
+  const endLeft = (): void => endLeftProcesses(processList);
+  process.once("exit", endLeft);
   await createTemplate(postgres.url);
   return async () => {
-    const left = endLeftProcesses(processList);
-    if (left.length > 0) console.log(`Ended what the tests had left behind: ${left.join(", ")}.`);
+    process.off("exit", endLeft);
+    endLeft();
     await postgres.stop();
     await rm(dataDir, { recursive: true, force: true });
-    await rm(processList, { force: true });
     // Said at the end, where it is read. The search suite itself comes by here too, with its own files.
     const isSearchSuite = project.config.include.some((pattern) => pattern.startsWith("tests/search/"));
     if (!isSearchSuite)

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { appendFileSync, readFileSync } from "node:fs";
+import { appendFileSync, readFileSync, rmSync } from "node:fs";
 import { inject } from "vitest";
 
 declare module "vitest" {
@@ -18,13 +18,14 @@ export function noteProcess(pid: number | undefined): void {
 }
 
 /** The number may belong to somebody else by now, so the command is looked at, too. */
-export function endLeftProcesses(processList: string): number[] {
+export function endLeftProcesses(processList: string): void {
   const pids = readFileSync(processList, "utf8").split("\n").filter(Boolean).map(Number);
   const isOurs = (pid: number): boolean =>
     spawnSync("ps", ["-o", "command=", "-p", String(pid)], { encoding: "utf8" }).stdout?.includes("bin/vitrina.mjs");
   const left = pids.filter(isAlive).filter(isOurs);
   for (const pid of left) process.kill(pid, "SIGKILL");
-  return left;
+  if (left.length > 0) console.log(`Ended what the tests had left behind: ${left.join(", ")}.`);
+  rmSync(processList, { force: true });
 }
 
 function isAlive(pid: number): boolean {
