@@ -38,6 +38,8 @@ export interface SourceInspector {
   isUnique(query: string, columns: readonly string[]): Promise<boolean>;
   /** How many rows of the query lack a part of the key; counted up to `limit`. */
   rowsWithoutKey(query: string, key: readonly string[], limit: number): Promise<number>;
+  /** How many rows of the query the target's types would refuse; counted up to `limit`. */
+  rowsRefused(query: string, refusals: readonly Refusal[], limit: number): Promise<number>;
   adviseIndex(query: string, orderBy: readonly string[]): Promise<IndexAdvice>;
   estimateRows(request: ReadRequest): Promise<number | null>;
   canSeek(request: ReadRequest, batchSize: number): Promise<boolean>;
@@ -94,6 +96,14 @@ export interface TargetQuestion extends Pick<SinkRequest, "target" | "key" | "cr
   readonly columns: readonly Column[] | undefined;
 }
 
+/** Values of a column that the target cannot take as they are. */
+interface Refusal {
+  /** SQL over the row `q` of a query. */
+  readonly condition: string;
+  /** `"title" is longer than 3 characters` */
+  readonly reason: string;
+}
+
 export interface InspectedTarget {
   readonly exists: boolean;
   readonly key: readonly string[];
@@ -105,4 +115,5 @@ export interface InspectedTarget {
   readonly isResumable: boolean;
   readonly problems: readonly VitrinaError[];
   readonly warnings: readonly VitrinaError[];
+  readonly refusals: readonly Refusal[];
 }

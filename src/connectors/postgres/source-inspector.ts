@@ -39,7 +39,12 @@ export function openSourceInspector(config: SourceInspectorConfig): SourceInspec
     requireFittingStart: (columns, rules) => session.ask((client) => requireFittingStart(client, columns, rules)),
     isUnique: (query, columns) => session.ask((client) => isUnique(client, query, columns)),
     repeatsKey: (query, key) => session.ask((client) => repeatsKey(client, query, key)),
-    rowsWithoutKey: (query, key, limit) => session.ask((client) => rowsWithoutKey(client, query, key, limit)),
+    rowsWithoutKey: (query, key, limit) => session.ask((client) => countRows(client, query, lacksPart(key), limit)),
+    rowsRefused: (query, refusals, limit) =>
+      session.ask((client) => {
+        const isRefused = refusals.map(({ condition }) => `(${condition})`).join(" OR ");
+        return countRows(client, query, isRefused, limit);
+      }),
     adviseIndex: (query, orderBy) => session.ask((client) => adviseIndex(client, query, orderBy)),
     estimateRows: (request) => session.ask((client) => estimateRows(client, request)),
     canSeek: (request, batchSize) => session.ask((client) => canSeek(client, request, batchSize)),
@@ -58,8 +63,8 @@ async function repeatsKey(client: Client, query: string, key: readonly string[])
   return rows[0]?.[0] === "t";
 }
 
-async function rowsWithoutKey(client: Client, query: string, key: readonly string[], limit: number): Promise<number> {
-  const found = `SELECT 1 FROM ${asSubquery(query)} WHERE ${lacksPart(key)} LIMIT ${limit}`;
+async function countRows(client: Client, query: string, condition: string, limit: number): Promise<number> {
+  const found = `SELECT 1 FROM ${asSubquery(query)} WHERE ${condition} LIMIT ${limit}`;
   const { rows } = await extended(client, `SELECT count(*) FROM (${found}) AS r`);
   return Number(rows[0]?.[0]);
 }

@@ -2,6 +2,7 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { type Client, connectForData } from "../../postgres/connection.ts";
 import { markDatabase } from "../../postgres/database-mark.ts";
 import { databaseError } from "../../postgres/errors.ts";
+import { quoteIdentifier } from "../../postgres/identifiers.ts";
 import type { InspectedTarget, TargetInspector, TargetQuestion } from "../inspector.ts";
 import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
 import { chooseLoad } from "./loads/choose-load.ts";
@@ -54,7 +55,7 @@ async function inspectTarget(client: Client, question: TargetQuestion): Promise<
   const { exists, key, missing, extra, problems, warnings } = found;
   const base = { exists, key, missing, extra, problems, warnings };
   if (problems.length > 0) {
-    return { ...base, strategy: undefined, isResumable: false };
+    return { ...base, strategy: undefined, isResumable: false, refusals: [] };
   }
   const table = await targetTableOf(client, target, columns ?? found.existing, found);
   const chosen = chooseLoad(table, { load, guard: { allowEmpty: false, maxDeletePercent: 0 } });
@@ -62,5 +63,9 @@ async function inspectTarget(client: Client, question: TargetQuestion): Promise<
     ...base,
     strategy: chosen.name,
     isResumable: load.kind === "replace" && (await chosen.canResume(client)),
+    refusals: [...table.conversions].flatMap(([name, { refuses, reason }]) => {
+      const column = quoteIdentifier(name);
+      return refuses === undefined ? [] : [{ condition: refuses(`q.${column}`), reason: `${column} ${reason}` }];
+    }),
   };
 }

@@ -32,6 +32,7 @@ export async function checkReading(
   const key = target?.key ?? config.target_key;
   await checkKey(validator, source, query, key);
   await checkMissingKeys(validator, source, query, key);
+  if (target !== undefined) await checkRefusals(validator, source, query, target);
   const isCursorUsable = await checkCursor(validator, source, query);
   if (isCursorUsable) await checkCursorTies(validator, source, query, key);
   const order = await orderOf(validator, source, query, key);
@@ -98,8 +99,8 @@ async function checkMissingKeys(
   if (missing === undefined || missing === 0) return;
   const isRefused = missing > most && mode === "full" && plan.transforms.length === 0;
   const names = key.map((name) => `"${name}"`).join(", ");
-  const rows = missing > most ? `more than ${most} rows` : missing === 1 ? "a row" : `${missing} rows`;
-  const problem = new VitrinaError("KEY_NULL_IN_SOURCE", `The query returns ${rows} without a value for ${names}.`);
+  const message = `The query returns ${inWords(missing, most)} without a value for ${names}.`;
+  const problem = new VitrinaError("KEY_NULL_IN_SOURCE", message);
   findings.add(problem, check.pointer, isRefused ? "error" : "warning");
 }
 
@@ -142,6 +143,30 @@ async function checkCursorTies(
 function cursorRules(config: PipelineConfig, key: string): CursorRules {
   const { incremental_id_key: idKey, null_cursor: nulls, lookback_numbers: lookbackNumbers } = config;
   return { key, idKey, nulls, lookbackNumbers };
+}
+
+/** Counted no further than one beyond the limit. */
+function inWords(rows: number, limit: number): string {
+  if (rows > limit) return `more than ${limit} rows`;
+  return rows === 1 ? "a row" : `${rows} rows`;
+}
+
+/** Rows with values that the target's types cannot take: the run rejects them, and fails when they are too many. */
+async function checkRefusals(
+  { config: { max_rejects: most, mode }, plan, findings }: Validator,
+  source: SourceInspector,
+  query: CheckedQuery,
+  { refusals }: InspectedTarget,
+): Promise<void> {
+  if (refusals.length === 0) return;
+  const check = { pointer: plan.targetPointer, question: "whether the target takes every value" };
+  const found = await findings.attempt(check, () => source.rowsRefused(query.text, refusals, most + 1));
+  if (found === undefined || found === 0) return;
+  const isTooMany = found > most && mode === "full";
+  const reasons = refusals.map(({ reason }) => reason).join("; or ");
+  const message = `The target would refuse ${inWords(found, most)}, in which ${reasons}.`;
+  const problem = new VitrinaError(isTooMany ? "TOO_MANY_REJECTS" : "ROW_REFUSED", message);
+  findings.add(problem, check.pointer, isTooMany ? "error" : "warning");
 }
 
 /** True when rows can be read in the order of the cursor, or when there is none. */
