@@ -127,6 +127,8 @@ describe("R4.6 retry", () => {
     const pipeline = await stuckPipeline();
     await settled(pipeline, "FAILED");
     expect(await runs()).toMatchObject([1, 2, 3].map((attempt) => ({ attempt, status: "FAILED" })));
+    const [run] = (await store.listRuns(pipeline.id, { limit: 1 })).items;
+    expect(run?.error).toMatch(/The table is locked by process \d+ \(user \w+.*, ExclusiveLock.*\)\./);
   });
 
   it("goes on after the connections of a run were ended, as long as the meta-store answers", async () => {

@@ -13,6 +13,7 @@ import { batchOfRows, type RowBatch } from "../row-batch.ts";
 import type { BatchResult, CommitBatch, KeptCheckpoint, KeyRange, RejectedRow, SinkWriter } from "../sink.ts";
 import type { Load } from "./loads/load.ts";
 import { inWordsOfTarget } from "./loads/load-table.ts";
+import { namingHolders } from "./lock-holders.ts";
 import { SEEK_BY_KEY } from "./merge-statement.ts";
 import type { Puller } from "./pull-batch.ts";
 import { createTrialTables, findRefusedRows } from "./refused-rows.ts";
@@ -104,7 +105,7 @@ async function inTransaction<T>(client: Client, table: TableName, work: () => Pr
     return result;
   } catch (error) {
     await client.query("ROLLBACK").catch(() => undefined);
-    throw writeError(error, table);
+    throw await namingHolders(client, table, error, writeError(error, table));
   }
 }
 
