@@ -2010,6 +2010,10 @@ export interface Operations {
         /** As the run is going to record it. */
         readonly strategy: string;
       } | null;
+      /** Incremental mode: tables that the query reads, but whose changes do not move incremental_key, so that no run notices them. Null in full mode, or when it could not be told. */
+      readonly unseen_tables: readonly string[] | null;
+      /** What no check can find out, and what to do where it matters. */
+      readonly notes: readonly string[];
       /** How many rows the next run reads, as the planner guesses; incremental: from where it is now. */
       readonly estimated_rows: number | null;
     };
@@ -2142,6 +2146,10 @@ export interface Operations {
         /** As the run is going to record it. */
         readonly strategy: string;
       } | null;
+      /** Incremental mode: tables that the query reads, but whose changes do not move incremental_key, so that no run notices them. Null in full mode, or when it could not be told. */
+      readonly unseen_tables: readonly string[] | null;
+      /** What no check can find out, and what to do where it matters. */
+      readonly notes: readonly string[];
       /** How many rows the next run reads, as the planner guesses; incremental: from where it is now. */
       readonly estimated_rows: number | null;
     };

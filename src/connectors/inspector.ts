@@ -24,7 +24,7 @@ export interface Inspector {
 /** Connects at the first question. */
 export interface SourceInspector {
   /** Hands out a session of the reader that is in no transaction. */
-  audit(check: (session: SqlSession) => Promise<void>): Promise<void>;
+  audit<T>(check: (session: SqlSession) => Promise<T>): Promise<T>;
   describe(query: string): Promise<DescribedQuery>;
   cursorColumnProblems(columns: readonly Column[], rules: CursorRules): readonly VitrinaError[];
   /** Sequences behind the key that give numbers out ahead, where no look-back makes up for it. */

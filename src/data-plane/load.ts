@@ -18,6 +18,7 @@ import { parseTaskPlan, type TaskPlan } from "../domain/task-plan.ts";
 import { type Candidate, type Horizon, isTimeType, type Watermark } from "../domain/watermark.ts";
 import type { BatchCommit, Claim, PipelineState } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
+import { unseenTables } from "../sql-guard/unseen-tables.ts";
 import { openChain } from "../tasks/open-chain.ts";
 import type { Transform } from "../tasks/task.ts";
 import { besideCheckpointer, type Checkpointer, followingCheckpointer, sharedCheckpointer } from "./checkpointer.ts";
@@ -192,6 +193,7 @@ async function openIncremental(
   const cursor = { key, idKey, nulls: null_cursor, lookbackNumbers: lookback_numbers, start: state.watermark };
   await source.requireUsableCursor(plan.readerQuery, columns, cursor);
   const keyType = columns.find((column) => column.name === key)?.type ?? "text";
+  await tellUnseen(source, plan, key, log);
   // Later transactions may use a number again that is not unique: then all rows that have the last one are read again.
   const keepsId = isTimeType(keyType) || (await source.isUnique(plan.readerQuery, [key]));
   const start = { keyType, keepsId, previous: state.watermark, candidate: state.candidate };
@@ -201,6 +203,13 @@ async function openIncremental(
   if (horizon.method === "look-back")
     log.warn({ reason: horizon.reason }, "late commits are covered by a look-back only");
   return { ...start, safePoint: horizon.safe, ceiling: horizon.ceiling };
+}
+
+/** Once per run, for whoever wonders why the mart does not follow. A run does not fail for want of this. */
+async function tellUnseen(source: Source, { readerQuery }: TaskPlan, key: string, log: Log): Promise<void> {
+  const tables = await source.lendSession((session) => unseenTables(session, readerQuery, key)).catch(() => []);
+  if (tables.length > 0)
+    log.warn({ tables, incremental_key: key }, "changes of these tables are not seen by this load");
 }
 
 /** A stamp is compared with the horizon itself. Of any other key the greatest value is wanted that is settled. */

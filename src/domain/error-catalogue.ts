@@ -305,6 +305,12 @@ export const ERROR_CATALOGUE = {
     "The incremental key has no index",
     "Create an index on the incremental key in the source; without one every run reads the whole table.",
   ),
+  CHANGES_UNSEEN: entry(
+    422,
+    "never",
+    "Changes of some tables are not seen",
+    "Take the greatest stamp of all tables as incremental_key, such as greatest(a.modified, b.modified); or use mode full; or run reconcile from time to time. Rows that are deleted in the source stay in the target.",
+  ),
   CURSOR_NUMBERS_AHEAD: entry(
     422,
     "never",

@@ -93,6 +93,8 @@ describe("a configuration that is right", () => {
         index_advice: null,
       },
       writing: { strategy: "new table" },
+      unseen_tables: null,
+      notes: [],
       estimated_rows: 5000,
     });
   });
@@ -395,6 +397,22 @@ describe("the cursor", () => {
     expect(told(answer)).toEqual(["warning CURSOR_NOT_UNIQUE /incremental_id_key"]);
     expect(answer).toMatchObject({ valid: true, reading: { order_by: ["modified", "rating", "id"] } });
     expect(told(await validate(incremental()))).toEqual([]);
+  });
+
+  it("R3.4 tables whose changes do not move the cursor are named", async () => {
+    await bench.query(`CREATE INDEX ON ${table} (modified, id)`);
+    const other = `content.${fresh()}`;
+    await bench.query(
+      `CREATE TABLE ${other} (id bigint PRIMARY KEY, changed timestamptz); INSERT INTO ${other} VALUES (1, now())`,
+    );
+    const join = `FROM ${table} t LEFT JOIN ${other} o ON o.id = t.id`;
+    const blind = await validate(incremental({ source_query: `SELECT t.id, t.modified, o.changed ${join}` }));
+    expect(told(blind)).toEqual(["warning CHANGES_UNSEEN /incremental_key"]);
+    expect(blind).toMatchObject({ valid: true, unseen_tables: [other], notes: [expect.stringContaining("deleted")] });
+    expect(blind.problems[0].message).toContain(other);
+    const seeing = `SELECT t.id, greatest(t.modified, o.changed) AS modified ${join}`;
+    expect(await validate(incremental({ source_query: seeing }))).toMatchObject({ unseen_tables: [] });
+    expect(await validate(film())).toMatchObject({ unseen_tables: null, notes: [] });
   });
 
   it("R3.4 a type that does not grow is refused", async () => {

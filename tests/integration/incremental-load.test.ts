@@ -195,6 +195,22 @@ describe("an incremental load", () => {
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 10, rows_written: 10 });
   });
 
+  it("says in its log which tables it does not follow, once per run", async () => {
+    await bench.query("CREATE TABLE content.language AS SELECT 1 AS id, 'en' AS name");
+    const pipeline = await films(`SELECT n, 'film ' || n, ${OLD} FROM generate_series(1, 10) n`, {
+      source_query: "SELECT f.id, l.name, f.modified FROM content.film f, content.language l",
+    });
+    await bench.stopRunner();
+    const lines: string[] = [];
+    const { startRunner } = await import("../../src/main/runner.ts");
+    const collect = (fields: object, message: string): void => void lines.push(`${message} ${JSON.stringify(fields)}`);
+    const log = { debug: collect, info: collect, warn: collect, error: collect };
+    const runner = await startRunner(bench.database.settings, bench.database.urls, log);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 10 });
+    await runner.stop();
+    expect(lines.filter((line) => /not seen by this load.*content\.language/.test(line))).toHaveLength(1);
+  });
+
   it("falls back, visibly, to a look-back when it cannot see transactions in flight", async () => {
     const pipeline = await films(`SELECT n, 'film ' || n, clock_timestamp() FROM generate_series(1, 10) n`);
     await bench.query("CREATE ROLE blind_reader LOGIN PASSWORD 'x'").catch(() => undefined);

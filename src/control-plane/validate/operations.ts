@@ -40,6 +40,13 @@ const validationSchema = z.object({
   target: targetSchema.nullable(),
   reading: readingSchema.nullable().describe("Null when the problems leave it open."),
   writing: z.object({ strategy: z.string().describe("As the run is going to record it.") }).nullable(),
+  unseen_tables: z
+    .array(z.string())
+    .nullable()
+    .describe(
+      "Incremental mode: tables that the query reads, but whose changes do not move incremental_key, so that no run notices them. Null in full mode, or when it could not be told.",
+    ),
+  notes: z.array(z.string()).describe("What no check can find out, and what to do where it matters."),
   estimated_rows: z
     .int()
     .nullable()

@@ -13,6 +13,7 @@ import type { Validation } from "./operations.ts";
 import { type CheckedReading, checkReading } from "./reading.ts";
 import { checkTarget, describeTarget } from "./target.ts";
 import { taskProblems } from "./task-problems.ts";
+import { checkUnseen, notesOf } from "./unseen.ts";
 
 export type ValidateParts = Pick<ApiParts, "store" | "inspector" | "targets" | "guard">;
 
@@ -50,6 +51,7 @@ export async function validate(parts: ValidateParts, question: ValidateQuestion)
       source === undefined || query === undefined || !query.isUsable
         ? { reading: null, estimatedRows: null }
         : await checkReading(validator, source, query, target);
+    const unseen = source === undefined || query === undefined ? null : await checkUnseen(validator, source, query);
     return {
       valid: !findings.hasErrors,
       problems: findings.all,
@@ -57,6 +59,8 @@ export async function validate(parts: ValidateParts, question: ValidateQuestion)
       target: describeTarget(validator, query?.columns, target),
       reading: reading.reading,
       writing: target?.strategy === undefined ? null : { strategy: target.strategy },
+      unseen_tables: unseen,
+      notes: notesOf(validator, query),
       estimated_rows: reading.estimatedRows,
     };
   } finally {
