@@ -74,6 +74,8 @@ function notReadable({ code, errors, message }: ApiProblem): Validation {
     target: null,
     reading: null,
     writing: null,
+    unseen_tables: null,
+    notes: [],
     estimated_rows: null,
   };
 }
