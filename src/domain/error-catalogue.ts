@@ -618,6 +618,12 @@ export const ERROR_CATALOGUE = {
     "The schema etl belongs to somebody else",
     "Migrate as its owner, or make it yours if you trust what is in it.",
   ),
+  ROLE_IN_USE: entry(
+    500,
+    "never",
+    "Another Vitrina on this server uses the roles",
+    "Give both the same VITRINA_ROLE_SECRET. If the other is gone, or is to get the new passwords, too: ALTER ROLE … NOLOGIN, then migrate.",
+  ),
   ROLE_MISSING: entry(
     500,
     "never",

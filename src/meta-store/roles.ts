@@ -12,9 +12,28 @@ export async function enableRoleLogins(adminUrl: string, roleUrls: readonly stri
     await asAdmin(adminUrl, `let ${role} log in`, async (client) => {
       const { rowCount } = await client.query("SELECT FROM pg_roles WHERE rolname = $1", [role]);
       if (rowCount === 0) throw new VitrinaError("ROLE_MISSING", `There is no role ${role} on this server.`);
+      await requireNotInUseElsewhere(client, role);
       await client.query(`ALTER ROLE ${quoteIdentifier(role)} LOGIN PASSWORD ${quoteLiteral(scramVerifier(password))}`);
     });
   }
+}
+
+/** Roles belong to the whole server. A new password would lock out the Vitrina of another database, without a word. */
+async function requireNotInUseElsewhere(client: Client, role: string): Promise<void> {
+  const { rows } = await client.query(
+    `SELECT DISTINCT d.datname AS name
+       FROM pg_roles r
+       JOIN pg_shdepend s ON s.refclassid = 'pg_authid'::regclass AND s.refobjid = r.oid
+       JOIN pg_database d ON d.oid = s.dbid AND d.datname <> current_database()
+      WHERE r.rolname = $1 AND r.rolcanlogin ORDER BY 1 LIMIT 3`,
+    [role],
+  );
+  if (rows.length === 0) return;
+  const names = rows.map(({ name }) => `"${name as string}"`).join(", ");
+  throw new VitrinaError(
+    "ROLE_IN_USE",
+    `The role ${role} has another password already, and the database ${names} of this server uses it.`,
+  );
 }
 
 const SCRAM_ITERATIONS = 4096;

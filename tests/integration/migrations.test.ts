@@ -61,6 +61,18 @@ describe("migrations", () => {
     });
   });
 
+  it("a second Vitrina on the server with another secret is refused: it would lock the first one out", async () => {
+    await migrate(database.url);
+    const { reader } = database.urls;
+    const login = new URL(reader);
+    login.password = "of-another-secret";
+    await expect(enableRoleLogins(database.url, [login.href])).rejects.toMatchObject({
+      code: "ROLE_IN_USE",
+      hint: expect.stringContaining("VITRINA_ROLE_SECRET"),
+    });
+    await expect(enableRoleLogins(database.url, [reader])).resolves.toBeUndefined();
+  });
+
   it("a store on a database without the schema says so", async () => {
     await prepareDatabase(database.settings, database.url);
     await database.query("DELETE FROM etl.schema_migrations WHERE version = 3");
