@@ -3,6 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { newPipelineSchema } from "../../src/domain/pipeline.ts";
 import { bearer, JSON_TYPE } from "../support/api-client.ts";
 import { type Bench, openBench } from "../support/pipelines.ts";
 import { until } from "../support/until.ts";
@@ -80,7 +81,10 @@ async function failing(name: string, more: object): Promise<unknown> {
     retry_for_seconds: 0,
     ...more,
   };
-  expect(await ask("POST", "/pipelines", JSON.stringify(config))).toBe(201);
+  const answered = await ask("POST", "/pipelines", JSON.stringify(config));
+  expect([201, 422]).toContain(answered);
+  // What the API can tell to be wrong beforehand, a runner may still meet when it became so later.
+  if (answered === 422) await bench.store.createPipeline(newPipelineSchema.parse(config), "test");
   expect(await ask("POST", `/pipelines/${name}/run`)).toBe(200);
   await until(`${name} fails`, async () => (await bench.store.getPipeline(name)).status === "FAILED");
   for (const path of ["", "/status", "/runs", "/state"])
