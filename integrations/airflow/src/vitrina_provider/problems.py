@@ -21,6 +21,8 @@ PASSING_CODES = frozenset(
         "PREVIEW_BUSY",
         "SEARCH_BUSY",
         "SEARCH_UNAVAILABLE",
+        "TARGET_CHANGED",
+        "TASK_RETRY_LATER",
         "TASK_WORKER_LOST",
         "TOO_MANY_CONNECTIONS",
     }
