@@ -48,13 +48,12 @@ describe("vitrina logs", () => {
 
   it("--run shows another run, and --level the grave lines of it", async () => {
     const [first] = (await bench.json(["runs", "film"])).items;
-    const broken = '{"source_query": "SELECT id, titel FROM content.film"}';
-    const headers = { "content-type": "application/json" };
-    await fetch(`${bench.url}/pipelines/film`, { method: "PATCH", headers, body: broken });
+    await bench.database.query("ALTER TABLE content.film RENAME title TO titel");
     expect((await bench.cli(["run", "film", "--wait"])).code).toBe(1);
+    await bench.database.query("ALTER TABLE content.film RENAME titel TO title");
     await ended(["film"]);
     const grave = linesOf((await bench.cli(["logs", "film", "--level", "warn"])).stdout);
-    expect(grave).toEqual([expect.stringMatching(/ {2}ERROR {2}run failed {2}code=\w+ {2}error=".*titel.*"$/)]);
+    expect(grave).toEqual([expect.stringMatching(/ {2}ERROR {2}run failed {2}code=\w+ {2}error=".*title.*"$/)]);
     const earlier = await bench.cli(["logs", "film", "--run", first.id]);
     expect(earlier.stdout).toContain("outcome=succeeded");
     expect(await bench.cli(["logs", "film", "--run", "nothing"])).toMatchObject({ code: 1, stdout: "" });

@@ -88,7 +88,11 @@ describe("R9 the log of a run", () => {
   });
 
   it("has the reason of a run that fails, also when its attempts are runs of their own", async () => {
+    await api.database.query(
+      "CREATE TABLE content.nowhere (id int); GRANT SELECT ON content.nowhere TO vitrina_reader",
+    );
     await api.create("no_table", { ...ITEMS, source_query: "SELECT id FROM content.nowhere" });
+    await api.database.query("DROP TABLE content.nowhere");
     const failed = await wholeLog(await run("no_table"));
     const reason = failed.find(({ level }) => level === "error");
     expect(reason).toMatchObject({ message: "run failed", fields: { code: expect.any(String) } });

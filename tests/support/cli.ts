@@ -132,7 +132,8 @@ export async function openCliBench(): Promise<CliBench> {
       return name;
     },
     async createStuck(name) {
-      await create(name);
+      // Few attempts, one soon after the other, instead of a wait in between.
+      await create(name, { retry_for_seconds: 0 });
       await cli(["run", name, "--wait"]);
       await database.query("UPDATE content.film SET title = 'new ' || id || clock_timestamp()");
       const unlock = await holdLock(database.url, `LOCK TABLE analytics.${name} IN EXCLUSIVE MODE`);
