@@ -432,6 +432,24 @@ export const MUTATIONS = [
     tests: [SEARCH_ZOMBIES],
   },
   {
+    name: "search: a merge does not ask whether the document is still the one it read",
+    file: "src/connectors/elasticsearch/merging-lines.ts",
+    replace: [["_id: id, if_seq_no: seqNo, if_primary_term: primaryTerm", "_id: id, ...[seqNo, primaryTerm].slice(2)"]],
+    tests: ["tests/search/shared-index.test.ts"],
+  },
+  {
+    name: "search: a merge writes over a document that was not there when it looked",
+    file: "src/connectors/elasticsearch/merging-lines.ts",
+    replace: [["{ create: { _id: id } }", "{ index: { _id: id } }"]],
+    tests: ["tests/search/shared-index.test.ts"],
+  },
+  {
+    name: "search: somebody's index of the target's name is deleted without being asked for",
+    file: "src/connectors/elasticsearch/index-writer.ts",
+    replace: [["if (!adopts) requireAlias(family)", "if (!adopts && family.live !== undefined) requireAlias(family)"]],
+    tests: ["tests/search/shared-index.test.ts"],
+  },
+  {
     name: "search: the switch does not ask whether the claim still holds",
     file: "src/connectors/elasticsearch/index-family.ts",
     replace: [["must_exist: true", "must_exist: false"]],

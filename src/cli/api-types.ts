@@ -27,6 +27,10 @@ export type Pipeline = {
     readonly keep_previous_hours?: number;
     /** Index: a boolean column; a row in which it is true is deleted instead of written. */
     readonly delete_when?: string;
+    /** Index, full mode: an index that has the target's name itself gives way to an alias when the load is complete, in one step. Its documents are deleted then. */
+    readonly adopt?: boolean;
+    /** Index: replace (the default) leaves a document with the columns of the query alone; merge keeps the fields that others added to it. Merge only in incremental mode, and without delete_when. */
+    readonly write?: "replace" | "merge";
   };
   /** Create the target from the query's column types when it is missing. */
   readonly create_target: boolean;
@@ -291,6 +295,10 @@ export interface Operations {
           readonly keep_previous_hours?: number;
           /** Index: a boolean column; a row in which it is true is deleted instead of written. */
           readonly delete_when?: string;
+          /** Index, full mode: an index that has the target's name itself gives way to an alias when the load is complete, in one step. Its documents are deleted then. */
+          readonly adopt?: boolean;
+          /** Index: replace (the default) leaves a document with the columns of the query alone; merge keeps the fields that others added to it. Merge only in incremental mode, and without delete_when. */
+          readonly write?: "replace" | "merge";
         };
         /** Create the target from the query's column types when it is missing. */
         readonly create_target?: boolean;
@@ -408,6 +416,10 @@ export interface Operations {
         readonly keep_previous_hours?: number;
         /** Index: a boolean column; a row in which it is true is deleted instead of written. */
         readonly delete_when?: string;
+        /** Index, full mode: an index that has the target's name itself gives way to an alias when the load is complete, in one step. Its documents are deleted then. */
+        readonly adopt?: boolean;
+        /** Index: replace (the default) leaves a document with the columns of the query alone; merge keeps the fields that others added to it. Merge only in incremental mode, and without delete_when. */
+        readonly write?: "replace" | "merge";
       };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target?: boolean;
@@ -476,6 +488,10 @@ export interface Operations {
         readonly keep_previous_hours?: number;
         /** Index: a boolean column; a row in which it is true is deleted instead of written. */
         readonly delete_when?: string;
+        /** Index, full mode: an index that has the target's name itself gives way to an alias when the load is complete, in one step. Its documents are deleted then. */
+        readonly adopt?: boolean;
+        /** Index: replace (the default) leaves a document with the columns of the query alone; merge keeps the fields that others added to it. Merge only in incremental mode, and without delete_when. */
+        readonly write?: "replace" | "merge";
       };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target: boolean;
@@ -1102,6 +1118,10 @@ export interface Operations {
         readonly keep_previous_hours?: number;
         /** Index: a boolean column; a row in which it is true is deleted instead of written. */
         readonly delete_when?: string;
+        /** Index, full mode: an index that has the target's name itself gives way to an alias when the load is complete, in one step. Its documents are deleted then. */
+        readonly adopt?: boolean;
+        /** Index: replace (the default) leaves a document with the columns of the query alone; merge keeps the fields that others added to it. Merge only in incremental mode, and without delete_when. */
+        readonly write?: "replace" | "merge";
       };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target?: boolean;
@@ -1250,6 +1270,10 @@ export interface Operations {
         readonly keep_previous_hours?: number;
         /** Index: a boolean column; a row in which it is true is deleted instead of written. */
         readonly delete_when?: string;
+        /** Index, full mode: an index that has the target's name itself gives way to an alias when the load is complete, in one step. Its documents are deleted then. */
+        readonly adopt?: boolean;
+        /** Index: replace (the default) leaves a document with the columns of the query alone; merge keeps the fields that others added to it. Merge only in incremental mode, and without delete_when. */
+        readonly write?: "replace" | "merge";
       };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target: boolean;
@@ -1399,6 +1423,10 @@ export interface Operations {
         readonly keep_previous_hours?: number;
         /** Index: a boolean column; a row in which it is true is deleted instead of written. */
         readonly delete_when?: string;
+        /** Index, full mode: an index that has the target's name itself gives way to an alias when the load is complete, in one step. Its documents are deleted then. */
+        readonly adopt?: boolean;
+        /** Index: replace (the default) leaves a document with the columns of the query alone; merge keeps the fields that others added to it. Merge only in incremental mode, and without delete_when. */
+        readonly write?: "replace" | "merge";
       };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target: boolean;
@@ -1567,6 +1595,10 @@ export interface Operations {
         readonly keep_previous_hours?: number;
         /** Index: a boolean column; a row in which it is true is deleted instead of written. */
         readonly delete_when?: string;
+        /** Index, full mode: an index that has the target's name itself gives way to an alias when the load is complete, in one step. Its documents are deleted then. */
+        readonly adopt?: boolean;
+        /** Index: replace (the default) leaves a document with the columns of the query alone; merge keeps the fields that others added to it. Merge only in incremental mode, and without delete_when. */
+        readonly write?: "replace" | "merge";
       };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target?: boolean;
@@ -1634,6 +1666,10 @@ export interface Operations {
         readonly keep_previous_hours?: number;
         /** Index: a boolean column; a row in which it is true is deleted instead of written. */
         readonly delete_when?: string;
+        /** Index, full mode: an index that has the target's name itself gives way to an alias when the load is complete, in one step. Its documents are deleted then. */
+        readonly adopt?: boolean;
+        /** Index: replace (the default) leaves a document with the columns of the query alone; merge keeps the fields that others added to it. Merge only in incremental mode, and without delete_when. */
+        readonly write?: "replace" | "merge";
       };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target: boolean;
@@ -1742,6 +1778,10 @@ export interface Operations {
         readonly keep_previous_hours?: number;
         /** Index: a boolean column; a row in which it is true is deleted instead of written. */
         readonly delete_when?: string;
+        /** Index, full mode: an index that has the target's name itself gives way to an alias when the load is complete, in one step. Its documents are deleted then. */
+        readonly adopt?: boolean;
+        /** Index: replace (the default) leaves a document with the columns of the query alone; merge keeps the fields that others added to it. Merge only in incremental mode, and without delete_when. */
+        readonly write?: "replace" | "merge";
       };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target?: boolean;
@@ -1809,6 +1849,10 @@ export interface Operations {
         readonly keep_previous_hours?: number;
         /** Index: a boolean column; a row in which it is true is deleted instead of written. */
         readonly delete_when?: string;
+        /** Index, full mode: an index that has the target's name itself gives way to an alias when the load is complete, in one step. Its documents are deleted then. */
+        readonly adopt?: boolean;
+        /** Index: replace (the default) leaves a document with the columns of the query alone; merge keeps the fields that others added to it. Merge only in incremental mode, and without delete_when. */
+        readonly write?: "replace" | "merge";
       };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target: boolean;
@@ -1913,6 +1957,10 @@ export interface Operations {
         readonly keep_previous_hours?: number;
         /** Index: a boolean column; a row in which it is true is deleted instead of written. */
         readonly delete_when?: string;
+        /** Index, full mode: an index that has the target's name itself gives way to an alias when the load is complete, in one step. Its documents are deleted then. */
+        readonly adopt?: boolean;
+        /** Index: replace (the default) leaves a document with the columns of the query alone; merge keeps the fields that others added to it. Merge only in incremental mode, and without delete_when. */
+        readonly write?: "replace" | "merge";
       };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target?: boolean;
@@ -2050,6 +2098,10 @@ export interface Operations {
         readonly keep_previous_hours?: number;
         /** Index: a boolean column; a row in which it is true is deleted instead of written. */
         readonly delete_when?: string;
+        /** Index, full mode: an index that has the target's name itself gives way to an alias when the load is complete, in one step. Its documents are deleted then. */
+        readonly adopt?: boolean;
+        /** Index: replace (the default) leaves a document with the columns of the query alone; merge keeps the fields that others added to it. Merge only in incremental mode, and without delete_when. */
+        readonly write?: "replace" | "merge";
       };
       /** Create the target from the query's column types when it is missing. */
       readonly create_target?: boolean;

@@ -163,6 +163,8 @@ export interface SinkWriter {
   readonly resumed: boolean;
   /** What a person should know of the target; the run goes on. */
   readonly warnings?: readonly VitrinaError[];
+  /** The same, where it belongs to what is told of the run. */
+  readonly notes?: readonly string[];
   readonly kept: KeptCheckpoint | undefined;
   /** The target that is written to, as it is now; null while there is none, and where a load replaces it as a whole. */
   takeMark(): Promise<TargetMark | null>;

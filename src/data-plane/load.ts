@@ -138,7 +138,7 @@ export async function openLoad(
       read,
       startsAnew: pipeline.mode === "incremental" || after === null,
       resumed,
-      notes: notesOf(pipeline, resumed, startsOver),
+      notes: [...notesOf(pipeline, resumed, startsOver), ...(writer.notes ?? [])],
       targetMark: state.targetMark,
       incremental,
       progress: { position: after, batchNo: state.batchNo, rejected: 0, fingerprint },

@@ -450,7 +450,7 @@ export const ERROR_CATALOGUE = {
     409,
     "never",
     "An index stands where an alias is needed",
-    "Delete the index, or copy it under another name first; or choose another name as target.",
+    "Set target_options.adopt and run the pipeline once in mode full: then the index gives way to the new one in one step, and its documents are deleted; copy it first if you need them. Or choose another name as target.",
   ),
   INDEX_DIFFERS: entry(
     409,

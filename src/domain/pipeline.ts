@@ -77,6 +77,18 @@ const targetOptionsSchema = z.strictObject({
   delete_when: columnName
     .optional()
     .describe("Index: a boolean column; a row in which it is true is deleted instead of written."),
+  adopt: z
+    .boolean()
+    .optional()
+    .describe(
+      "Index, full mode: an index that has the target's name itself gives way to an alias when the load is complete, in one step. Its documents are deleted then.",
+    ),
+  write: z
+    .enum(["replace", "merge"])
+    .optional()
+    .describe(
+      "Index: replace (the default) leaves a document with the columns of the query alone; merge keeps the fields that others added to it. Merge only in incremental mode, and without delete_when.",
+    ),
 });
 export type TargetOptions = z.infer<typeof targetOptionsSchema>;
 

@@ -37,6 +37,19 @@ it("keeps target_options as they are, and refuses them for a table", async () =>
   expectProblem(await api.post("/pipelines", unknown), "INVALID_REQUEST");
 });
 
+it("refuses to merge where the fields of others would be lost all the same", async () => {
+  const incremental = { target_table: "es:mart_g", mode: "incremental", incremental_key: "id" };
+  const merging = { ...incremental, target_options: { write: "merge", adopt: true } };
+  await createPipeline(api, "merging", merging);
+  const full = await api.post("/pipelines", pipelineBody("full_merge", { ...merging, mode: "full" }));
+  expect(errorsOf(full)).toEqual({ "/target_options/write": expect.stringMatching(/mode incremental/) });
+  const changed = await api.patch("/pipelines/merging", { mode: "full" });
+  expect(errorsOf(changed)).toEqual({ "/target_options/write": expect.stringMatching(/mode incremental/) });
+  const target_options = { write: "merge", delete_when: "gone" };
+  const deleting = await api.post("/pipelines", pipelineBody("deleting", { ...incremental, target_options }));
+  expect(errorsOf(deleting)).toEqual({ "/target_options/write": expect.stringMatching(/delete_when/) });
+});
+
 it("asks for the previous index: once, while nothing runs, and only where there can be one", async () => {
   const id = await createPipeline(api, "restorable", { target_table: "es:mart_d" });
   expect(await restore("restorable")).toMatchObject({ status: 200, body: { status: "RUN_REQUESTED" } });

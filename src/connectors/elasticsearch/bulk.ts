@@ -26,6 +26,20 @@ const COUNTS = ["created", "updated", "deleted", "absent", "uncertain"] as const
 /** A later claim wrote here, or took the right to write: this one has to ask whether it still holds the pipeline. */
 export class Superseded extends Error {}
 
+/** How operations become lines of a request: as they are, or together with what the index holds. */
+export interface BulkLines {
+  /** Asked anew each time the operations are sent. An error that may pass: ask again later. */
+  of(alias: string, operations: readonly Operation[]): Promise<readonly string[] | VitrinaError>;
+  /** What a conflict of versions means: a later claim wrote, or a document is not any more as it was read for the lines. */
+  readonly conflict: "superseded" | "read again";
+}
+
+/** The index is to hold what the row says, and nothing else. */
+export const REPLACING: BulkLines = {
+  of: async (_alias, operations) => operations.map(({ lines }) => lines),
+  conflict: "superseded",
+};
+
 /**
  * Sends operations in requests that are bounded by bytes and number, and reads the result of every single one. What
  * the cluster had no room for is sent again, in smaller requests, until it is written; what it refuses is set aside.
@@ -33,11 +47,13 @@ export class Superseded extends Error {}
 export class BulkSender {
   readonly #client: SearchClient;
   readonly #patience: Patience;
+  readonly #lines: BulkLines;
   #mostBytes = MOST_BYTES;
 
-  constructor(client: SearchClient, patience: Patience) {
+  constructor(client: SearchClient, patience: Patience, lines: BulkLines) {
     this.#client = client;
     this.#patience = patience;
+    this.#lines = lines;
   }
 
   /** `alias` must be one: an index of that name is never made by writing to it. */
@@ -93,7 +109,9 @@ export class BulkSender {
     inDoubt: ReadonlySet<Operation>,
   ): Promise<Outcome | VitrinaError> {
     const what = `write to ${alias}`;
-    const lines = Buffer.from(operations.map((operation) => operation.lines).join(""));
+    const encoded = await this.#lines.of(alias, operations);
+    if (encoded instanceof VitrinaError) return encoded;
+    const lines = Buffer.from(encoded.join(""));
     const path = `/${alias}/_bulk?require_alias=true&filter_path=${ANSWER_FIELDS}`;
     await faultPoint("bulk_ready");
     const answer = await this.#client
@@ -107,7 +125,7 @@ export class BulkSender {
       if (answer.status === 413 || isPassing(answer)) return failure;
       throw failure;
     }
-    return readOutcome(answer.body, operations, inDoubt, what);
+    return readOutcome(answer.body, operations, inDoubt, what, this.#lines.conflict);
   }
 }
 
@@ -131,6 +149,7 @@ function readOutcome(
   operations: readonly Operation[],
   inDoubt: ReadonlySet<Operation>,
   what: string,
+  conflict: BulkLines["conflict"],
 ): Outcome | VitrinaError {
   const items = (body as { items?: unknown } | undefined)?.items;
   if (!Array.isArray(items) || items.length !== operations.length) {
@@ -139,6 +158,7 @@ function readOutcome(
   const outcome = { created: 0, updated: 0, deleted: 0, absent: 0, uncertain: 0, rejects: [] as RejectedRow[] };
   const postponed: Operation[] = [];
   let trouble: VitrinaError | undefined;
+  let conflicts = 0;
   for (const [index, operation] of operations.entries()) {
     const item = Object.values(items[index] as Record<string, Item>)[0] ?? {};
     const status = item.status ?? 0;
@@ -153,12 +173,17 @@ function readOutcome(
       postponed.push(operation);
       trouble = refusal({ status, body: item }, what);
     } else if (status === 400 || status === 413) outcome.rejects.push(rejected(operation, reasonOf(item)));
-    else if (status === 409 || status === 404) throw new Superseded(reasonOf(item));
+    else if (status === 409 && conflict === "read again") {
+      postponed.push(operation);
+      conflicts += 1;
+    } else if (status === 409 || status === 404) throw new Superseded(reasonOf(item));
     else if (status >= 500) {
       postponed.push(operation);
       trouble = new VitrinaError("SEARCH_BUSY", refusal({ status, body: item }, what).message);
     } else throw refusal({ status, body: item }, what);
   }
+  // Whoever wrote these documents meanwhile is in no way trouble, as long as some of ours get through.
+  if (conflicts === operations.length) trouble = changedMeanwhile(what);
   return { ...outcome, postponed, trouble };
 }
 
@@ -169,6 +194,9 @@ const COUNT_OF_RESULT: Readonly<Record<string, "created" | "updated" | "deleted"
   deleted: "deleted",
   not_found: "absent",
 };
+
+const changedMeanwhile = (what: string): VitrinaError =>
+  new VitrinaError("SEARCH_BUSY", `Could not ${what}: somebody else keeps changing the same documents.`);
 
 const rejected = ({ row }: Operation, error: string): RejectedRow => ({
   row,

@@ -4,7 +4,7 @@ import type { Differences } from "../../domain/reconcile.ts";
 import type { Column, Row } from "../../domain/row.ts";
 import type { Comparison, ComparisonRequest } from "../sink.ts";
 import { documentEncoder, type Operation } from "./documents.ts";
-import type { IndexFamily } from "./index-family.ts";
+import { type IndexFamily, requireAlias } from "./index-family.ts";
 import { chooseKey } from "./index-writer.ts";
 import { hashOf, NumberSet } from "./key-set.ts";
 import type { PointInTime } from "./point-in-time.ts";
@@ -161,7 +161,9 @@ function listed(found: readonly Difference[], range: KeyRange, key: readonly str
 }
 
 /** What the index cannot show is not worth comparing: its alias must be there. */
-export function requireLive({ live, name }: IndexFamily): string {
+export function requireLive(family: IndexFamily): string {
+  requireAlias(family);
+  const { live, name } = family;
   if (live !== undefined) return live.index;
   throw new VitrinaError("TARGET_MISSING", `The target es:${name} does not exist.`);
 }

@@ -1,5 +1,5 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
-import type { Cluster } from "./cluster.ts";
+import { type Cluster, isYes, reasonOf, refusal } from "./cluster.ts";
 
 /**
  * All indexes behind one name. The name itself is an alias, and so is everything that can change at once:
@@ -13,6 +13,8 @@ import type { Cluster } from "./cluster.ts";
 export interface IndexFamily {
   readonly name: string;
   readonly live: FamilyIndex | undefined;
+  /** An index that has the name itself, where the alias should be. */
+  readonly plain: FamilyIndex | undefined;
   readonly previous: FamilyIndex | undefined;
   /** Being loaded: written to, and not yet searched. */
   readonly loading: readonly FamilyIndex[];
@@ -65,9 +67,6 @@ export async function readFamily(cluster: Cluster, name: string): Promise<IndexF
   const path = `/${name},${name}__*?ignore_unavailable=true&allow_no_indices=true`;
   const { body } = await cluster.ask(`look at ${name}`, { method: "GET", path });
   const found = Object.entries((body ?? {}) as Record<string, RawIndex>).map(parseIndex);
-  if (found.some(({ index }) => index === name)) {
-    throw new VitrinaError("INDEX_NOT_AN_ALIAS", `${name} is an index of its own, and not an alias of one.`);
-  }
   const searched = found.filter(({ aliases }) => aliases.includes(name));
   if (searched.length > 1) {
     const names = searched.map(({ index }) => index).join(", ");
@@ -83,10 +82,17 @@ export async function readFamily(cluster: Cluster, name: string): Promise<IndexF
   return {
     name,
     live,
+    plain: found.find(({ index }) => index === name),
     previous,
     loading: rest.filter(isWritten),
     orphans: rest.filter((one) => !isWritten(one)),
   };
+}
+
+/** Nobody's index is written to, or deleted, without being asked. */
+export function requireAlias({ plain, name }: IndexFamily): void {
+  if (plain === undefined) return;
+  throw new VitrinaError("INDEX_NOT_AN_ALIAS", `${name} is an index of its own, and not an alias of one.`);
 }
 
 interface RawIndex {
@@ -110,7 +116,8 @@ function parseIndex([index, { aliases = {}, mappings = {}, settings }]: [string,
 
 export type AliasAction =
   | { readonly add: { readonly index: string; readonly alias: string } }
-  | { readonly remove: { readonly index: string; readonly alias: string; readonly must_exist: true } };
+  | { readonly remove: { readonly index: string; readonly alias: string; readonly must_exist: true } }
+  | { readonly remove_index: { readonly index: string } };
 
 export const addAlias = (index: string, alias: string): AliasAction => ({ add: { index, alias } });
 /** Refused, with everything that is asked for together with it, when the index no longer has the alias. */
@@ -118,10 +125,16 @@ export const removeAlias = (index: string, alias: string): AliasAction => ({
   remove: { index, alias, must_exist: true },
 });
 
+/** Makes room for an alias of the same name, in the same step. */
+export const removeIndex = (index: string): AliasAction => ({ remove_index: { index } });
+
 /** All at once or nothing. False when something was no longer as it had been read. */
 export async function changeAliases(cluster: Cluster, what: string, actions: readonly AliasAction[]): Promise<boolean> {
-  const { status } = await cluster.ask(what, { method: "POST", path: "/_aliases", body: { actions } }, [404]);
-  return status !== 404;
+  const answer = await cluster.ask(what, { method: "POST", path: "/_aliases", body: { actions } }, [400, 404]);
+  // An index that was to go has gone, and its name is an alias by now.
+  const isAlias = reasonOf(answer.body).includes("matches an alias");
+  if (answer.status === 400 && !isAlias) throw refusal(answer, what);
+  return isYes(answer.status);
 }
 
 /** Gone already is as good. */

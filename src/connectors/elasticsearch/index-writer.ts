@@ -2,24 +2,27 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { describeLoss } from "../../domain/target-mark.ts";
 import { faultPoint } from "../../observability/fault-points.ts";
 import type { BatchResult, SinkRequest, SinkWriter } from "../sink.ts";
-import { type BulkResult, BulkSender, Superseded } from "./bulk.ts";
+import { type BulkResult, BulkSender, REPLACING, Superseded } from "./bulk.ts";
 import { documentEncoder } from "./documents.ts";
-import type { IndexFamily } from "./index-family.ts";
+import { type IndexFamily, requireAlias } from "./index-family.ts";
 import type { Load, LoadParts } from "./loads/load.ts";
 import { newIndexLoad } from "./loads/new-index-load.ts";
 import { upsertLoad } from "./loads/upsert-load.ts";
+import { mergingLines } from "./merging-lines.ts";
 
 /** Encode → bulk → every item acknowledged → checkpoint. */
 export function indexWriter(given: Omit<LoadParts, "key">): SinkWriter {
   const parts: LoadParts = { ...given, key: chooseKey(given.request, given.family) };
   const { client, patience, name, key, request, family } = parts;
   const { claim, columns, options } = request;
-  if (family.live === undefined && !request.createTarget) {
+  const adopts = options.adopt === true && request.load.kind === "replace";
+  if (!adopts) requireAlias(family);
+  if (family.live === undefined && family.plain === undefined && !request.createTarget) {
     throw new VitrinaError("TARGET_MISSING", `The target es:${name} does not exist.`);
   }
   const load = request.load.kind === "upsert" ? upsertLoad(parts) : newIndexLoad(parts);
   const encode = documentEncoder(columns, key, options.delete_when);
-  const sender = new BulkSender(client, patience);
+  const sender = new BulkSender(client, patience, options.write === "merge" ? mergingLines(client) : REPLACING);
   let alias: string | undefined;
   let lastBatchNo = claim.batchNo;
 
@@ -27,6 +30,7 @@ export function indexWriter(given: Omit<LoadParts, "key">): SinkWriter {
     key,
     strategy: load.name,
     resumed: load.resumed,
+    notes: family.plain === undefined ? [] : [adoption(name)],
     kept: undefined,
     takeMark: load.takeMark,
     lossSince: load.lossSince,
@@ -67,6 +71,9 @@ export function indexWriter(given: Omit<LoadParts, "key">): SinkWriter {
     close: async () => undefined,
   };
 }
+
+const adoption = (name: string): string =>
+  `The index ${name} gives way to an alias of that name when the load is complete; its documents are deleted then.`;
 
 /** Grows with every claim, and within a claim with every batch. A repeated batch has the version it had. */
 const versionOf = (epoch: number, batchNo: number): bigint => (BigInt(epoch) << 32n) + BigInt(batchNo);

@@ -1,7 +1,14 @@
 import type { SearchClient } from "./client.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Dialect } from "./field-types.ts";
-import { type RawHit, readHits } from "./raw-hits.ts";
+import { parseAroundSources } from "./raw-json.ts";
+
+/** A hit of a search, with its document as the exact text that was written. */
+interface RawHit {
+  readonly id: string;
+  readonly source: string;
+  readonly sort: unknown;
+}
 
 /** An index as it stood at one moment, however it changes meanwhile. */
 export interface PointInTime {
@@ -75,4 +82,10 @@ export async function openPointInTime(
       await client.send(request).catch(() => undefined);
     },
   };
+}
+
+function readHits(answer: string): RawHit[] {
+  const { parsed, sources } = parseAroundSources(answer);
+  const { hits } = (parsed as { hits: { hits: { _id: string; _source?: number; sort?: unknown }[] } }).hits;
+  return hits.map(({ _id, _source = -1, sort }) => ({ id: _id, source: sources[_source] ?? "{}", sort }));
 }

@@ -4,7 +4,15 @@ import type { RestoreRequest } from "../sink.ts";
 import type { SearchClient } from "./client.ts";
 import type { Cluster } from "./cluster.ts";
 import { hurriedCluster } from "./hurried-cluster.ts";
-import { addAlias, changeAliases, previousAlias, readFamily, removeAlias, restoredAlias } from "./index-family.ts";
+import {
+  addAlias,
+  changeAliases,
+  previousAlias,
+  readFamily,
+  removeAlias,
+  requireAlias,
+  restoredAlias,
+} from "./index-family.ts";
 
 /** The index that is searched and the one before change places, in one step. */
 export async function restorePrevious(
@@ -13,7 +21,9 @@ export async function restorePrevious(
   name: string,
   { restoreId, lost, underLease }: RestoreRequest,
 ): Promise<void> {
-  const { live, previous } = await readFamily(cluster, name);
+  const family = await readFamily(cluster, name);
+  requireAlias(family);
+  const { live, previous } = family;
   const done = restoredAlias(name, restoreId);
   // Fulfilled by a runner that could not report it any more.
   if (live?.aliases.includes(done)) return;

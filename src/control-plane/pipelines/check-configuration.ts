@@ -16,6 +16,7 @@ const RULES: readonly Rule[] = [
   { fields: ["schedule_interval"], findProblems: scheduleProblems },
   { fields: ["mode", "incremental_key", "incremental_id_key"], findProblems: incrementalProblems },
   { fields: ["target_options", "target_table", "tasks"], findProblems: optionProblems },
+  { fields: ["target_options", "mode"], findProblems: mergeProblems },
 ];
 
 /**
@@ -82,4 +83,22 @@ function optionProblems(config: PipelineConfig, targets: TargetAllowList): reado
   if (target === undefined || target.kind === "elasticsearch") return [];
   const message = "Only an index has options: leave them out for a table.";
   return [{ code: "TARGET_NOT_ALLOWED", pointer: "/target_options", message }];
+}
+
+/** What would take the fields of others along, although merge promises to keep them. */
+function mergeProblems({ target_options, mode }: PipelineConfig): readonly CodedProblem[] {
+  if (target_options.write !== "merge") return [];
+  const problem = (message: string): CodedProblem => ({
+    code: "TARGET_NOT_ALLOWED",
+    pointer: "/target_options/write",
+    message,
+  });
+  return [
+    ...(mode === "full"
+      ? [problem("A full load builds a new index from the query alone: merge needs mode incremental.")]
+      : []),
+    ...(target_options.delete_when === undefined
+      ? []
+      : [problem("delete_when deletes whole documents, with the fields that merge is to keep: choose one of them.")]),
+  ];
 }

@@ -14,6 +14,7 @@ import {
   readFamily,
   refreshAndCount,
   removeAlias,
+  removeIndex,
   writeAlias,
   writersOf,
 } from "../index-family.ts";
@@ -42,7 +43,7 @@ export function newIndexLoad(parts: LoadParts): Load {
 
   /** The whole switch at once, bound to the alias of this claim: whoever was taken over has no such alias any more. */
   const switchActions = (): AliasAction[] => {
-    const { live, previous } = family;
+    const { live, previous, plain } = family;
     // What an interrupted load left is no index to go back to: the one before it stays.
     const keepsPrevious = claim.followsUp && previous !== undefined;
     const keepsLive = live?.mark?.target === name && !keepsPrevious;
@@ -54,6 +55,7 @@ export function newIndexLoad(parts: LoadParts): Load {
       ...(live === undefined
         ? []
         : writersOf(live, name, claim.pipelineId).map(({ alias }) => removeAlias(live.index, alias))),
+      ...(plain === undefined ? [] : [removeIndex(plain.index)]),
       addAlias(index, name),
     ];
   };
@@ -108,7 +110,8 @@ export function newIndexLoad(parts: LoadParts): Load {
         );
       }
       if (isLive()) return { rows_deleted: 0, makeVisible };
-      const existing = family.live === undefined ? 0 : await countDocuments(cluster, family.live.index);
+      const replaced = family.live ?? family.plain;
+      const existing = replaced === undefined ? 0 : await countDocuments(cluster, replaced.index);
       const deleted = Math.max(0, existing - documents);
       requireFewDeletions(`es:${name}`, guard, { existing, deleted }, documents);
       const refresh_interval = definition.settings["refresh_interval"] ?? null;
