@@ -22,6 +22,11 @@ RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
 
 # Not the Node.js image: that one brings package managers along.
 FROM ${BASE_IMAGE} AS runtime
+# For tasks in Python: --build-arg WITH_PYTHON=yes
+ARG WITH_PYTHON=no
+RUN if [ "$WITH_PYTHON" = yes ]; then \
+      apt-get update && apt-get install -y --no-install-recommends python3 && rm -rf /var/lib/apt/lists/*; \
+    fi
 RUN groupadd --gid 10001 vitrina && useradd --uid 10001 --gid 10001 --no-create-home --shell /usr/sbin/nologin vitrina
 COPY --from=dependencies /usr/local/bin/node /usr/local/bin/node
 WORKDIR /app

@@ -9,7 +9,7 @@ import { findEngine, openStand, root } from "./container-stand.mjs";
 
 const RUNNERS = 3;
 const PATIENCE_MS = 300_000;
-const FORBIDDEN_PROGRAMS = ["npm", "npx", "yarn", "corepack", "tsc", "gcc", "cc", "make", "git", "python3"];
+const FORBIDDEN_PROGRAMS = ["npm", "npx", "yarn", "corepack", "tsc", "gcc", "cc", "make", "git", "pip3"];
 const RATINGS = 50_000;
 
 let passed = 0;
@@ -39,6 +39,8 @@ function checkImage(stand) {
   check(`the image has no development dependency and no embedded PostgreSQL ${packages}`, packages === "");
   const secrets = inside("find /app -path /app/node_modules -prune -o -name '.env*' -print");
   check("the image has no settings file", secrets === "");
+  const python = inside("python3 -c 'import sys; print(sys.version_info >= (3, 10))'");
+  check("the image of the stand has a Python for the demo's task", python === "True");
   check("the image answers", inside("vitrina --version").match(/^\d+\.\d+\.\d+$/) !== null);
 }
 
@@ -166,6 +168,8 @@ async function checkStand(stand) {
   const demo = stand.demo();
   process.stdout.write(demo);
   check("the demo scenario works, and finds a film in the search index", demo.includes("Лунный телеграф"));
+  const built = ["film_shelf_full", "viewer_segments_full"].filter((name) => new RegExp(`${name} +MATCH`).test(demo));
+  check(`the demo has a mart through TypeScript and one through Python (${built.join(", ")})`, built.length === 2);
   const api = stand.api();
   await checkStoppedRunner(stand, api);
   await checkKilledRunner(stand, api);

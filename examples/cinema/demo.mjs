@@ -12,7 +12,15 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 const API = `${process.env.VITRINA_API_URL ?? "http://127.0.0.1:8000"}/api/v1`;
-const MARTS = ["film_dim_full", "film_rating_agg_full", "genre_dim_full", "film_dim_es", "film_rating_agg_es"];
+const MARTS = [
+  "film_dim_full",
+  "film_rating_agg_full",
+  "genre_dim_full",
+  "film_shelf_full",
+  "viewer_segments_full",
+  "film_dim_es",
+  "film_rating_agg_es",
+];
 const PATIENCE_MS = 120_000;
 
 /** Small batches, so that there is time to pause it. */

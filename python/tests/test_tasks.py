@@ -57,6 +57,12 @@ class ExampleTest(unittest.TestCase):
         rows = run_task(example, [{"rating": rating} for rating in ratings], {"bad": 4})
         self.assertEqual([row["bucket"] for row in rows], ["good", "average", "bad", "unrated"])
 
+    def test_viewer_segment(self):
+        (example,) = load_module(EXAMPLE.with_name("viewer_segment.py"))
+        rows = [(2, "9.00"), (5, "7.50"), (5, "7.49"), (5, "5.49")]
+        seen = run_task(example, [{"rating_count": count, "avg_rating": Decimal(average)} for count, average in rows])
+        self.assertEqual([row["segment"] for row in seen], ["newcomer", "fan", "regular", "critic"])
+
 
 class TryTest(unittest.TestCase):
     def try_task(self, *arguments, stdin=""):

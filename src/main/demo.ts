@@ -1,55 +1,77 @@
 import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { z } from "zod";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import { type NewPipeline, newPipelineSchema } from "../domain/pipeline.ts";
 import { isAllowedTarget, parseTarget } from "../domain/target.ts";
+import { inspectTaskPlan } from "../domain/task-plan.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import { grantSourceAccess } from "../meta-store/roles.ts";
+import type { Log } from "../observability/log.ts";
 import { connect } from "../postgres/connection.ts";
 import { databaseError } from "../postgres/errors.ts";
 import type { Settings } from "../settings/settings.ts";
+import { openTaskHost } from "../tasks/open-task-host.ts";
+import type { TaskDescription } from "../tasks/task.ts";
 
 const CINEMA = new URL("../../examples/cinema/", import.meta.url);
+
+/** The code tasks of the demo; `vitrina start` has them where TASKS_DIR names no others. */
+export const DEMO_TASKS = fileURLToPath(new URL("tasks", CINEMA));
 
 const pipelinesFile = z.strictObject({ pipelines: z.array(newPipelineSchema) });
 
 /**
  * Loads the cinema demo into a database that has neither its schemas nor any pipeline: a database in use is left
  * alone. All data comes in one transaction, so a killed start leaves nothing half done.
+ *
+ * A search cluster, tasks or a Python may be there only later: then the pipelines that need them come later, too.
  */
 export async function loadDemo(
   settings: Settings,
   adminUrl: string,
   store: MetaStore,
+  tasks: readonly TaskDescription[] = [],
 ): Promise<"loaded" | "extended" | "present" | "skipped"> {
-  const hasPipelines = (await store.listPipelines({ limit: 1 })).items.length > 0;
-  if (hasPipelines) return (await addSearchPipelines(settings, adminUrl, store)) ? "extended" : "present";
-  const data = await asAdministrator(adminUrl, loadData);
-  if (data === "foreign") return "skipped";
-  await grantSourceAccess(adminUrl, settings.sourceSchemas);
-  const pipelines = await demoPipelines(settings);
-  for (const pipeline of pipelines) await store.createPipeline(pipeline, "demo");
-  if (pipelines.some(isOfSearch)) await asAdministrator(adminUrl, (client) => markSchemas(client, SEARCH_MARK));
-  return "loaded";
+  const wanted = await demoPipelines(settings, tasks);
+  const { items } = await store.listPipelines({ limit: MOST_PIPELINES });
+  if (items.length === 0) {
+    const data = await asAdministrator(adminUrl, loadData);
+    if (data === "foreign") return "skipped";
+    await grantSourceAccess(adminUrl, settings.sourceSchemas);
+    await bring(wanted, [], adminUrl, store);
+    return "loaded";
+  }
+  const [mark, ...others] = new Set(await asAdministrator(adminUrl, readMarks));
+  if (mark === undefined || others.length > 0 || !isDemoMark(mark)) return "present";
+  // Each is brought once: who deletes it has deleted it.
+  const brought = mark.slice(DEMO_MARK.length).match(/\w+/g) ?? [];
+  const known = [...brought, ...items.map(({ name }) => name)];
+  const missing = wanted.filter(({ name }) => !known.includes(name));
+  if (missing.length === 0) return "present";
+  await bring(missing, brought, adminUrl, store);
+  return "extended";
 }
 
-/** A cluster may be configured after the first start. They are added once: who deletes them has deleted them. */
-async function addSearchPipelines(settings: Settings, adminUrl: string, store: MetaStore): Promise<boolean> {
-  const wanted = (await demoPipelines(settings)).filter(isOfSearch);
-  if (wanted.length === 0) return false;
-  const marks = await asAdministrator(adminUrl, readMarks);
-  if (marks.length === 0 || marks.some((mark) => mark !== DEMO_MARK)) return false;
-  const { items } = await store.listPipelines({ limit: MOST_PIPELINES });
-  const missing = wanted.filter(({ name }) => items.every((pipeline) => pipeline.name !== name));
-  for (const pipeline of missing) await store.createPipeline(pipeline, "demo");
-  await asAdministrator(adminUrl, (client) => markSchemas(client, SEARCH_MARK));
-  return missing.length > 0;
+/** Creates pipelines, and notes beside the data which ones there have been. */
+async function bring(
+  pipelines: readonly NewPipeline[],
+  broughtBefore: readonly string[],
+  adminUrl: string,
+  store: MetaStore,
+): Promise<void> {
+  for (const pipeline of pipelines) await store.createPipeline(pipeline, "demo");
+  const names = [...broughtBefore, ...pipelines.map(({ name }) => name)];
+  await asAdministrator(adminUrl, (client) => markSchemas(client, `${DEMO_MARK}: ${names.join(", ")}`));
 }
 
 const DEMO_MARK = "Vitrina cinema demo";
-const SEARCH_MARK = `${DEMO_MARK}, with search`;
 const MOST_PIPELINES = 1000;
+
+function isDemoMark(mark: string): boolean {
+  return mark.startsWith(DEMO_MARK);
+}
 
 type Client = Awaited<ReturnType<typeof connect>>;
 
@@ -79,7 +101,7 @@ async function markSchemas(client: Client, mark: string): Promise<void> {
 /** The mark tells the demo's own schemas, left by a start that was killed, from somebody else's. */
 async function loadData(client: Client): Promise<"loaded" | "foreign"> {
   const marks = await readMarks(client);
-  if (marks.some((mark) => mark !== DEMO_MARK && mark !== SEARCH_MARK)) return "foreign";
+  if (!marks.every(isDemoMark)) return "foreign";
   if (marks.length > 0) return "loaded";
   await client.query("BEGIN");
   // Fails when somebody made them meanwhile: tables of somebody else could have triggers, which would run as we.
@@ -91,17 +113,53 @@ async function loadData(client: Client): Promise<"loaded" | "foreign"> {
   return "loaded";
 }
 
-function isOfSearch({ target_table }: NewPipeline): boolean {
-  return parseTarget(target_table).kind === "elasticsearch";
+/** The pipelines that the demo brings here: those whose search cluster may be written, and whose code tasks there are. */
+export async function demoPipelines(
+  settings: Settings,
+  tasks: readonly TaskDescription[],
+): Promise<readonly NewPipeline[]> {
+  const pipelines = await allPipelines();
+  return pipelines.filter((one) => isReachable(one, settings) && missingTasks(one, settings, tasks).length === 0);
 }
 
-/** The pipelines that the demo brings; those of a search cluster only where there is one that may be written. */
-export async function demoPipelines({ search, targets }: Settings): Promise<NewPipeline[]> {
+/** A sentence for each pipeline that is not there because its code task is not. */
+export async function demoLacks(settings: Settings, tasks: readonly TaskDescription[]): Promise<string[]> {
+  const pipelines = await allPipelines();
+  return pipelines.flatMap((one) =>
+    missingTasks(one, settings, tasks).map(({ name, language }) => {
+      const lack =
+        language === "PYTHON" && settings.tasks.folder === DEMO_TASKS
+          ? `there is no Python 3.10 or newer for its task ${name}`
+          : `TASKS_DIR has no ${language} task ${name}`;
+      return `The demo comes without ${one.name}: ${lack}.`;
+    }),
+  );
+}
+
+/** What the task host of a runner would find on this machine. */
+export async function findTasks({ tasks }: Settings, log: Log): Promise<readonly TaskDescription[]> {
+  const host = openTaskHost({ ...tasks, log });
+  try {
+    await host.load();
+    return host.list();
+  } finally {
+    await host.close();
+  }
+}
+
+async function allPipelines(): Promise<readonly NewPipeline[]> {
   const parsed = pipelinesFile.safeParse(parse(await readFile(new URL("pipelines.yaml", CINEMA), "utf8")));
-  const isUsable = ({ target_table }: NewPipeline): boolean => {
-    const target = parseTarget(target_table);
-    return target.kind !== "elasticsearch" || (search.urls.length > 0 && isAllowedTarget(target, targets));
-  };
-  if (parsed.success) return parsed.data.pipelines.filter(isUsable);
+  if (parsed.success) return parsed.data.pipelines;
   throw new VitrinaError("INVALID_REQUEST", `The demo's pipelines.yaml is not valid: ${z.prettifyError(parsed.error)}`);
+}
+
+function isReachable({ target_table }: NewPipeline, { search, targets }: Settings): boolean {
+  const target = parseTarget(target_table);
+  return target.kind !== "elasticsearch" || (search.urls.length > 0 && isAllowedTarget(target, targets));
+}
+
+function missingTasks(pipeline: NewPipeline, { targets }: Settings, tasks: readonly TaskDescription[]) {
+  return inspectTaskPlan(pipeline, targets).transforms.filter(
+    ({ language, name }) => !tasks.some((task) => task.language === language && task.name === name),
+  );
 }

@@ -67,8 +67,12 @@ async function migrate({ demo }: { demo?: boolean }): Promise<void> {
   if (demo !== true) return;
   const store = openStore(urls, "demo", 1);
   try {
-    const { loadDemo } = await import("./demo.ts");
-    console.log(`Demo: ${await loadDemo(settings, settings.databaseUrl, store)}.`);
+    const { demoLacks, findTasks, loadDemo } = await import("./demo.ts");
+    const { createLog } = await import("../observability/log.ts");
+    const tasks = await findTasks(settings, createLog({ level: settings.logLevel }));
+    const outcome = await loadDemo(settings, settings.databaseUrl, store, tasks);
+    console.log(`Demo: ${outcome}.`);
+    if (outcome === "loaded") for (const lack of await demoLacks(settings, tasks)) console.log(lack);
   } finally {
     await store.close();
   }

@@ -7,16 +7,18 @@ import { createLog } from "../observability/log.ts";
 import { createRegistry } from "../observability/registry.ts";
 import { DEFAULT_API_URL } from "../settings/cli-settings.ts";
 import type { Settings } from "../settings/settings.ts";
+import type { TaskDescription } from "../tasks/task.ts";
 import { requireFreePort, startApi } from "./api.ts";
 import { openStore, prepareDatabase } from "./database.ts";
-import { demoPipelines, loadDemo } from "./demo.ts";
+import { DEMO_TASKS, demoLacks, demoPipelines, findTasks, loadDemo } from "./demo.ts";
 import { runOnce } from "./run-once.ts";
 import { startRunner } from "./runner.ts";
 import { untilStopped } from "./until-stopped.ts";
 import { VERSION } from "./version.ts";
 
 /** Everything on one machine: what `npm start` does. Ends when a signal asks for it, and leaves nothing running. */
-export async function startAll(settings: Settings): Promise<void> {
+export async function startAll(given: Settings): Promise<void> {
+  const settings = { ...given, tasks: { ...given.tasks, folder: given.tasks.folder ?? DEMO_TASKS } };
   const stops: (() => Promise<void>)[] = [];
   const stopping = untilStopped();
   let interrupted = false;
@@ -44,7 +46,8 @@ async function bringUp(settings: Settings, stops: (() => Promise<void>)[], inter
   if (applied.length > 0) say(`Schema created: ${applied.length} migrations.`);
   const store = openStore(urls, "start", 2);
   stops.push(() => store.close());
-  await announceDemo(settings, adminUrl, store);
+  const tasks = await findTasks(settings, log);
+  await announceDemo(settings, adminUrl, store, tasks);
 
   // One process, one place to look at: the API shows the metrics of the runner too.
   const registry = createRegistry(VERSION);
@@ -52,7 +55,7 @@ async function bringUp(settings: Settings, stops: (() => Promise<void>)[], inter
   stops.push(() => api.stop());
   const runner = await startRunner(settings, urls, log, registry);
   stops.push(() => runner.stop());
-  const names = (await demoPipelines(settings)).map(({ name }) => name);
+  const names = (await demoPipelines(settings, tasks)).map(({ name }) => name);
   await runOnce(store, names, interrupted, say);
   if (!interrupted()) sayWhatNext(settings, api.url, names[0] ?? "NAME");
 }
@@ -65,14 +68,19 @@ async function startDatabase(settings: Settings, stops: (() => Promise<void>)[])
   return postgres.url;
 }
 
-async function announceDemo(settings: Settings, adminUrl: string, store: MetaStore): Promise<void> {
-  switch (await loadDemo(settings, adminUrl, store)) {
+async function announceDemo(
+  settings: Settings,
+  adminUrl: string,
+  store: MetaStore,
+  tasks: readonly TaskDescription[],
+): Promise<void> {
+  switch (await loadDemo(settings, adminUrl, store, tasks)) {
     case "loaded":
-      return say("Cinema demo loaded: schemas content and ugc.");
+      return say(["Cinema demo loaded: schemas content and ugc.", ...(await demoLacks(settings, tasks))].join("\n"));
     case "skipped":
       return say("The database has schemas content or ugc of its own: the demo was not loaded.");
     case "extended":
-      return say("Pipelines of the cinema demo for the search cluster added.");
+      return say("Pipelines of the cinema demo added: what they need is there now.");
     case "present":
       return;
   }

@@ -11,6 +11,7 @@ import { parse } from "yaml";
 
 interface Service {
   image: string;
+  build?: { args?: Record<string, string> };
   command?: string;
   container_name?: string;
   user?: string;
@@ -165,7 +166,21 @@ describe("the Dockerfile", () => {
   it("ends as a numbered user that is not root, on a base without package managers of Node.js", () => {
     expect(instructions.filter(({ word }) => word === "USER").map(({ rest }) => rest)).toEqual(["10001:10001"]);
     expect(text).toMatch(/^FROM \$\{BASE_IMAGE\} AS runtime$/m);
-    expect(runtime).not.toMatch(/npm|apt-get/);
+    expect(runtime).not.toMatch(/npm/);
+  });
+
+  it("has a Python only where it is asked for, as compose does for the demo's task", () => {
+    expect(runtime.match(/apt-get install.*/g)).toEqual([
+      "apt-get install -y --no-install-recommends python3 && rm -rf /var/lib/apt/lists/*; \\",
+    ]);
+    expect(text).toContain("ARG WITH_PYTHON=no");
+    expect(runtime).toMatch(/RUN if \[ "\$WITH_PYTHON" = yes \]; then \\\n +apt-get/);
+    expect(ours.map(([, { build }]) => build?.args)).toEqual(ours.map(() => ({ WITH_PYTHON: "yes" })));
+    // The migration looks there which of the demo's pipelines can run, and the runner runs them.
+    for (const name of ["etl_migrate", "etl_runner"]) {
+      const folder = String(service(name).environment["TASKS_DIR"]);
+      expect(existsSync(join(root, folder.replace(/^\/app\//, ""), "viewer_segment.py"))).toBe(true);
+    }
   });
 
   it("installs without development and optional dependencies", () => {

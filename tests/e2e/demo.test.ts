@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { spawnVitrina, type VitrinaProcess } from "../support/vitrina-process.ts";
+import { hasPython } from "../tasks/task-folder.ts";
 
 const DEMO = fileURLToPath(new URL("../../examples/cinema/demo.mjs", import.meta.url));
 
@@ -33,6 +34,8 @@ describe("R12 the demo scenario", () => {
   it("goes through pause, resume, reload-config and reconcile, and may be repeated", async () => {
     for (const output of [await demo(), await demo()]) {
       expect(output).toMatch(/film_dim_full +MATCH +1000 rows in the source, 1000 in the target/);
+      expect(output).toMatch(/film_shelf_full +MATCH +1000 rows in the source, 1000 in the target/);
+      if (hasPython) expect(output).toMatch(/viewer_segments_full +MATCH +5000 rows in the source, 5000 in the target/);
       expect(output).toMatch(/rating_log_demo +PAUSED/);
       expect(output).toContain("MATCH: 50000 rows in the source, 50000 in the target.");
       expect(output).not.toMatch(/vitrina_[0-9a-f]{12}/);

@@ -31,7 +31,7 @@ it.skipIf(!knowsLanguages)(
   "R1.4 the demo's indexes are built, and a film is found by its misspelt Russian title",
   async () => {
     const store = database.openStore();
-    const pipelines = (await demoPipelines(database.settings)).filter(({ target_table }) =>
+    const pipelines = (await demoPipelines(database.settings, [])).filter(({ target_table }) =>
       target_table.startsWith("es:"),
     );
     expect(pipelines.map((pipeline) => pipeline.name)).toEqual(["film_dim_es", "film_rating_agg_es"]);
@@ -56,6 +56,6 @@ it.skipIf(!knowsLanguages)(
 );
 
 it("R1.4 without a cluster the demo has no index", async () => {
-  const all = await demoPipelines({ ...database.settings, search: { ...database.settings.search, urls: [] } });
+  const all = await demoPipelines({ ...database.settings, search: { ...database.settings.search, urls: [] } }, []);
   expect(all.map((pipeline) => pipeline.name)).toEqual(["film_dim_full", "film_rating_agg_full", "genre_dim_full"]);
 });
