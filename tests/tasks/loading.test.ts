@@ -58,7 +58,7 @@ describe("loading the folder of tasks", () => {
     [{ "a.py": "while True: pass" }, /did not load in time[\s\S]*a\.py/],
   ])("R2.4 refuses the Python modules of %j", async (files, message) => {
     const invalid = { code: "TASK_MODULE_INVALID", message: expect.stringMatching(message) };
-    await expect(loadHost(files, { startTimeoutMs: 5000 })).rejects.toMatchObject(invalid);
+    await expect(loadHost(files, { startTimeoutMs: 12_000 })).rejects.toMatchObject(invalid);
   });
 
   it("R2.4 refuses a folder that is not there", async () => {

@@ -1,10 +1,10 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
-import type { PipelinePatch } from "../../domain/pipeline.ts";
+import type { Pipeline, PipelinePatch } from "../../domain/pipeline.ts";
 import { actorOf } from "../actor.ts";
 import type { ApiParts } from "../server.ts";
 import { expectedVersion, sendPipeline } from "./etag.ts";
-import { changesNothing, judge, requireNone } from "./judge.ts";
+import { changesNothing, judge, requireNone, touchesQuery } from "./judge.ts";
 import { type SavedPipeline, saved } from "./saved-pipeline.ts";
 
 const MOST_TRIES = 5;
@@ -19,15 +19,19 @@ export async function changeConfiguration(
 ): Promise<SavedPipeline> {
   const { store } = parts;
   const asked = expectedVersion(request);
+  const author = actorOf(request).name;
   for (let tries = 1; ; tries += 1) {
     const current = await store.getPipeline(pipelineId);
+    if (!touchesQuery(patch) || changesNothing(current, patch)) {
+      const check = async (merged: Pipeline) => requireNone((await judge(parts, patch, merged)).problems);
+      const changed = await store.updatePipeline(current.id, patch, author, check, asked);
+      sendPipeline(reply, changed);
+      return saved(changed, []);
+    }
     // Before the transaction, which would keep the pipeline locked while a source thinks. The version binds the two.
-    const { problems, warnings } = changesNothing(current, patch)
-      ? { problems: [], warnings: [] }
-      : await judge(parts, patch, current);
+    const { problems, warnings } = await judge(parts, patch, current);
     const version = asked ?? current.config_version;
     try {
-      const author = actorOf(request).name;
       const changed = await store.updatePipeline(current.id, patch, author, () => requireNone(problems), version);
       sendPipeline(reply, changed);
       return saved(changed, warnings);

@@ -45,15 +45,21 @@ export async function judge(
   return { problems: [...ofFields, ...ofQuery.problems].filter(isTold), warnings: ofQuery.warnings };
 }
 
+const OF_THE_QUERY = ["source_query", "tasks", "source_connection"];
+
+/** Only then the source is asked. */
+export function touchesQuery(change: object): boolean {
+  return OF_THE_QUERY.some((field) => field in change);
+}
+
 async function judgeQuery(
   parts: ValidateParts,
   config: PipelineConfig,
   change: object,
   unreadable: readonly string[],
 ): Promise<Judgement> {
-  const fields = ["source_query", "tasks", "source_connection"];
-  const isTouched = fields.some((field) => field in change);
-  if (!isTouched || fields.some((field) => unreadable.includes(field))) return { problems: [], warnings: [] };
+  if (!touchesQuery(change) || OF_THE_QUERY.some((field) => unreadable.includes(field)))
+    return { problems: [], warnings: [] };
   const ofText = await queryProblems(config, parts.targets, parts.guard);
   if (ofText.length > 0) return { problems: ofText, warnings: [] };
   const found = await askSource(parts, config);
