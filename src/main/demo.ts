@@ -37,13 +37,14 @@ export async function loadDemo(
   const wanted = await demoPipelines(settings, tasks);
   const { items } = await store.listPipelines({ limit: MOST_PIPELINES });
   if (items.length === 0) {
-    const data = await asAdministrator(adminUrl, loadData);
+    const data = await connected(adminUrl, loadData);
     if (data === "foreign") return "skipped";
     await grantSourceAccess(adminUrl, settings.sourceSchemas);
+    await createMarts(settings.databaseUrls(adminUrl).writer);
     await bring(wanted, [], adminUrl, store);
     return "loaded";
   }
-  const [mark, ...others] = new Set(await asAdministrator(adminUrl, readMarks));
+  const [mark, ...others] = new Set(await connected(adminUrl, readMarks));
   if (mark === undefined || others.length > 0 || !isDemoMark(mark)) return "present";
   // Each is brought once: who deletes it has deleted it.
   const brought = mark.slice(DEMO_MARK.length).match(/\w+/g) ?? [];
@@ -63,11 +64,25 @@ async function bring(
 ): Promise<void> {
   for (const pipeline of pipelines) await store.createPipeline(pipeline, "demo");
   const names = [...broughtBefore, ...pipelines.map(({ name }) => name)];
-  await asAdministrator(adminUrl, (client) => markSchemas(client, `${DEMO_MARK}: ${names.join(", ")}`));
+  await connected(adminUrl, (client) => markSchemas(client, `${DEMO_MARK}: ${names.join(", ")}`));
 }
 
 const DEMO_MARK = "Vitrina cinema demo";
 const MOST_PIPELINES = 1000;
+
+/** As the writer, which owns what it writes, and where it writes. Tables of these names that are there stay as they are. */
+async function createMarts(writerUrl: string): Promise<void> {
+  const targets = (await allPipelines()).map(({ target_table }) => target_table).filter((name) => !name.includes(":"));
+  await connected(writerUrl, async (client) => {
+    const { rows } = await client.query(
+      `SELECT has_schema_privilege(to_regnamespace('analytics'), 'CREATE')
+          AND NOT EXISTS (SELECT FROM unnest($1::text[]) AS target WHERE to_regclass(target) IS NOT NULL) AS free`,
+      [targets],
+    );
+    // One text is one transaction.
+    if (rows[0]?.free === true) await client.query(await readFile(new URL("marts.sql", CINEMA), "utf8"));
+  });
+}
 
 function isDemoMark(mark: string): boolean {
   return mark.startsWith(DEMO_MARK);
@@ -75,8 +90,8 @@ function isDemoMark(mark: string): boolean {
 
 type Client = Awaited<ReturnType<typeof connect>>;
 
-async function asAdministrator<T>(adminUrl: string, work: (client: Client) => Promise<T>): Promise<T> {
-  const client = await connect({ url: adminUrl, applicationName: "vitrina demo" });
+async function connected<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
+  const client = await connect({ url, applicationName: "vitrina demo" });
   try {
     return await work(client);
   } catch (error) {

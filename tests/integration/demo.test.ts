@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { demoLacks, loadDemo } from "../../src/main/demo.ts";
+import { DEMO_TASKS, demoLacks, findTasks, loadDemo } from "../../src/main/demo.ts";
+import { startRunner } from "../../src/main/runner.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
+import { createLog } from "../../src/observability/log.ts";
 import type { Settings } from "../../src/settings/settings.ts";
 import type { TaskDescription } from "../../src/tasks/task.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { until } from "../support/until.ts";
 
 let database: TestDatabase;
 let store: MetaStore;
@@ -25,6 +28,46 @@ const load = (settings: Settings, tasks: readonly TaskDescription[] = []): Promi
 const pipelines = async (): Promise<string[]> =>
   (await store.listPipelines({ limit: 100 })).items.map(({ name }) => name);
 const searched = async (): Promise<string[]> => (await pipelines()).filter((name) => name.endsWith("_es"));
+
+it("R1.4 a row of the demo's marts has updated_at, and a run changes it with the row and not otherwise", async () => {
+  const withTasks = { ...database.settings, tasks: { ...database.settings.tasks, folder: DEMO_TASKS } };
+  const log = createLog({ level: "silent" });
+  const tasks = await findTasks(withTasks, log);
+  expect(await load(withTasks, tasks)).toBe("loaded");
+  const runner = await startRunner(withTasks, database.urls, log);
+  const runAll = async (): Promise<number[]> => {
+    const { items } = await store.listPipelines({ limit: 100 });
+    for (const { id } of items) await store.requestRun(id, "api");
+    return Promise.all(
+      items.map(({ id }) =>
+        until("the run ends", async () => {
+          const [run] = (await store.listRuns(id, { limit: 1 })).items;
+          return (await store.getPipeline(id)).status === "IDLE" && run?.status === "SUCCESS" && [run.rows_written];
+        }),
+      ),
+    ).then((counts) => counts.flat());
+  };
+  const rowsOf = (table: string) =>
+    database.query(`SELECT t::text AS row, updated_at::text FROM ${table} t ORDER BY 1`);
+  const allRows = async () => {
+    const { items } = await store.listPipelines({ limit: 100 });
+    return Promise.all(items.map(({ target_table }) => rowsOf(target_table)));
+  };
+  try {
+    expect(Math.min(...(await runAll()))).toBeGreaterThan(0);
+    const first = await allRows();
+    expect(Math.max(...(await runAll()))).toBe(0);
+    expect(await allRows()).toEqual(first);
+    await database.query("UPDATE content.genre SET description = 'changed' WHERE name = 'Drama'");
+    expect((await runAll()).filter((written) => written > 0)).toEqual([1]);
+    const before = new Set(first.flat().map(({ updated_at }) => updated_at));
+    const changed = (await allRows()).flat().filter(({ updated_at }) => !before.has(updated_at));
+    expect(changed).toEqual([{ row: expect.stringContaining("Drama"), updated_at: expect.any(String) }]);
+  } finally {
+    await runner.stop();
+    for (const { id } of (await store.listPipelines({ limit: 100 })).items) await store.deletePipeline(id);
+  }
+}, 120_000);
 
 describe("R1.4 the demo's pipelines", () => {
   it("of a search cluster come with one that is configured later, once, and stay deleted when they are", async () => {
