@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import { type LineLevel, type LogLevel, levelsFrom } from "../domain/log-level.ts";
+import { mayPass } from "../domain/retry-policy.ts";
 import type { NewRunLogLine } from "../domain/run-log.ts";
 import type { Log } from "./log.ts";
 import { keptFields } from "./run-log-fields.ts";
@@ -127,7 +128,7 @@ export class RunLogs {
         this.#waiting.splice(0, lines.length);
         this.#isFailing = false;
       } catch (error) {
-        if (mayPass(error)) {
+        if (error instanceof VitrinaError && mayPass(error.retry)) {
           if (!this.#isFailing) this.#options.log.warn({ err: error }, "run logs cannot be written; trying again");
           this.#isFailing = true;
           this.#writeSoon();
@@ -143,8 +144,4 @@ export class RunLogs {
     this.#lost += lines;
     this.#options.log.error({ lines, lost: this.#lost, err: reason }, "lines of run logs are lost");
   }
-}
-
-function mayPass(error: unknown): boolean {
-  return error instanceof VitrinaError && (error.retry === "retry" || error.retry === "reconnect");
 }
