@@ -80,6 +80,23 @@ export const MUTATIONS = [
     tests: ["tests/integration/api-keys.test.ts"],
   },
   {
+    name: "cancel: recovery takes a run up again that somebody cancelled",
+    file: "src/domain/pipeline-status.ts",
+    replace: [['"PAUSED", CANCEL_REQUESTED: BEFORE },', '"PAUSED", CANCEL_REQUESTED: "RUN_REQUESTED" },']],
+    tests: ["tests/integration/cancel.test.ts"],
+  },
+  {
+    name: "cancel: a withdrawn restore is carried out by the next run",
+    file: "src/meta-store/postgres/pipelines.ts",
+    replace: [
+      [
+        "restore_id = CASE WHEN p.status = 'RUN_REQUESTED' THEN NULL ELSE p.restore_id END",
+        "restore_id = p.restore_id",
+      ],
+    ],
+    tests: ["tests/integration/cancel.test.ts"],
+  },
+  {
     name: "audit: a change is kept without its entry",
     file: "src/postgres/connection.ts",
     replace: [["await pool.beforeCommit?.(client);", ""]],

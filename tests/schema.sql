@@ -105,6 +105,7 @@ table etl.etl_pipelines
   trouble text
   failure_may_pass boolean not null default false
   lookback_numbers bigint not null default 0
+  status_before text
 table etl.etl_reconciles
   id uuid not null default gen_random_uuid()
   pipeline_id uuid not null
@@ -229,6 +230,7 @@ constraint etl.etl_pipeline_tasks etl_pipeline_tasks_task_type_check: CHECK ((ta
 constraint etl.etl_pipeline_versions etl_pipeline_versions_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
 constraint etl.etl_pipeline_versions etl_pipeline_versions_pkey: PRIMARY KEY (pipeline_id, version)
 constraint etl.etl_pipeline_versions etl_pipeline_versions_version_check: CHECK ((version > 0))
+constraint etl.etl_pipelines a_request_can_be_withdrawn: CHECK (((status = ANY (ARRAY['IDLE'::text, 'PAUSED'::text, 'FAILED'::text])) = (status_before IS NULL)))
 constraint etl.etl_pipelines etl_pipelines_batch_size_check: CHECK (((batch_size >= 1) AND (batch_size <= 100000)))
 constraint etl.etl_pipelines etl_pipelines_config_version_check: CHECK ((config_version > 0))
 constraint etl.etl_pipelines etl_pipelines_failed_attempts_check: CHECK ((failed_attempts >= 0))
@@ -246,14 +248,15 @@ constraint etl.etl_pipelines etl_pipelines_retry_for_seconds_check: CHECK (((ret
 constraint etl.etl_pipelines etl_pipelines_run_request_check: CHECK ((run_request >= 0))
 constraint etl.etl_pipelines etl_pipelines_run_trigger_check: CHECK ((run_trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text, 'follow_up'::text])))
 constraint etl.etl_pipelines etl_pipelines_source_type_check: CHECK ((source_type = 'postgres'::text))
-constraint etl.etl_pipelines etl_pipelines_status_check: CHECK ((status = ANY (ARRAY['IDLE'::text, 'RUN_REQUESTED'::text, 'RUNNING'::text, 'PAUSE_REQUESTED'::text, 'PAUSED'::text, 'FAILED'::text])))
+constraint etl.etl_pipelines etl_pipelines_status_before_check: CHECK ((status_before = ANY (ARRAY['IDLE'::text, 'PAUSED'::text, 'FAILED'::text])))
+constraint etl.etl_pipelines etl_pipelines_status_check: CHECK ((status = ANY (ARRAY['IDLE'::text, 'RUN_REQUESTED'::text, 'RUNNING'::text, 'PAUSE_REQUESTED'::text, 'CANCEL_REQUESTED'::text, 'PAUSED'::text, 'FAILED'::text])))
 constraint etl.etl_pipelines etl_pipelines_target_options_check: CHECK ((jsonb_typeof(target_options) = 'object'::text))
 constraint etl.etl_pipelines etl_pipelines_target_table_check: CHECK ((target_table <> ''::text))
 constraint etl.etl_pipelines etl_pipelines_type_check: CHECK ((type = ANY (ARRAY['SQL'::text, 'PYTHON'::text, 'TYPESCRIPT'::text])))
-constraint etl.etl_pipelines held_means_leased: CHECK ((((status = ANY (ARRAY['RUNNING'::text, 'PAUSE_REQUESTED'::text])) = (lease_owner IS NOT NULL)) AND ((lease_owner IS NULL) = (lease_expires_at IS NULL))))
+constraint etl.etl_pipelines held_means_leased: CHECK ((((status = ANY (ARRAY['RUNNING'::text, 'PAUSE_REQUESTED'::text, 'CANCEL_REQUESTED'::text])) = (lease_owner IS NOT NULL)) AND ((lease_owner IS NULL) = (lease_expires_at IS NULL))))
 constraint etl.etl_pipelines id_key_needs_a_key: CHECK (((incremental_id_key IS NULL) OR (incremental_key IS NOT NULL)))
 constraint etl.etl_pipelines incremental_has_a_key: CHECK (((mode <> 'incremental'::text) OR (incremental_key IS NOT NULL)))
-constraint etl.etl_pipelines only_failed_ones_may_pass: CHECK (((NOT failure_may_pass) OR (status = 'FAILED'::text)))
+constraint etl.etl_pipelines only_failed_ones_may_pass: CHECK (((NOT failure_may_pass) OR (COALESCE(status_before, status) = 'FAILED'::text)))
 constraint etl.etl_pipelines only_requested_ones_wait: CHECK (((not_before IS NULL) OR (status = 'RUN_REQUESTED'::text)))
 constraint etl.etl_pipelines planned_means_scheduled: CHECK (((next_run_at IS NULL) OR (enabled AND (schedule_interval IS NOT NULL))))
 constraint etl.etl_pipelines planned_or_refused: CHECK (((next_run_at IS NULL) OR (schedule_error IS NULL)))
@@ -291,7 +294,7 @@ constraint etl.etl_runs etl_runs_pkey: PRIMARY KEY (id)
 constraint etl.etl_runs etl_runs_rows_added_check: CHECK ((rows_added >= 0))
 constraint etl.etl_runs etl_runs_rows_deleted_check: CHECK ((rows_deleted >= 0))
 constraint etl.etl_runs etl_runs_run_request_check: CHECK ((run_request >= 0))
-constraint etl.etl_runs etl_runs_status_check: CHECK ((status = ANY (ARRAY['RUNNING'::text, 'SUCCESS'::text, 'FAILED'::text, 'PAUSED'::text, 'HANDED_BACK'::text])))
+constraint etl.etl_runs etl_runs_status_check: CHECK ((status = ANY (ARRAY['RUNNING'::text, 'SUCCESS'::text, 'FAILED'::text, 'PAUSED'::text, 'HANDED_BACK'::text, 'CANCELLED'::text])))
 constraint etl.etl_runs etl_runs_trigger_check: CHECK ((trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text, 'follow_up'::text])))
 constraint etl.etl_runs failed_says_why: CHECK (((status = 'FAILED'::text) = ((error IS NOT NULL) AND (error_code IS NOT NULL))))
 constraint etl.etl_runs finished_when_ended: CHECK (((status = 'RUNNING'::text) = (finished_at IS NULL)))
@@ -310,7 +313,7 @@ CREATE INDEX etl_abandoned_targets_due ON etl.etl_abandoned_targets USING btree 
 CREATE INDEX etl_answers_oldest ON etl.etl_answers USING btree (begun_at)
 CREATE INDEX etl_pipelines_by_name ON etl.etl_pipelines USING btree (name COLLATE "C")
 CREATE INDEX etl_pipelines_changed ON etl.etl_pipelines USING btree (changed_xid)
-CREATE INDEX etl_pipelines_leased ON etl.etl_pipelines USING btree (lease_expires_at) WHERE (status = ANY (ARRAY['RUNNING'::text, 'PAUSE_REQUESTED'::text]))
+CREATE INDEX etl_pipelines_leased ON etl.etl_pipelines USING btree (lease_expires_at) WHERE (status = ANY (ARRAY['RUNNING'::text, 'PAUSE_REQUESTED'::text, 'CANCEL_REQUESTED'::text]))
 CREATE INDEX etl_pipelines_scheduled ON etl.etl_pipelines USING btree (next_run_at NULLS FIRST, id) WHERE (enabled AND (schedule_interval IS NOT NULL) AND (schedule_error IS NULL))
 CREATE INDEX etl_pipelines_stopped ON etl.etl_pipelines USING btree (name COLLATE "C") WHERE (status = ANY (ARRAY['PAUSED'::text, 'FAILED'::text]))
 CREATE INDEX etl_pipelines_waiting ON etl.etl_pipelines USING btree (run_requested_at, id) WHERE (enabled AND (status = 'RUN_REQUESTED'::text))
@@ -346,7 +349,7 @@ CREATE UNIQUE INDEX schema_migrations_pkey ON etl.schema_migrations USING btree 
 
 CREATE TRIGGER complete_run_request BEFORE INSERT OR UPDATE OF status ON etl.etl_pipelines FOR EACH ROW WHEN ((new.status = 'RUN_REQUESTED'::text)) EXECUTE FUNCTION etl.complete_run_request()
 CREATE TRIGGER forget_plan BEFORE UPDATE OF schedule_interval, enabled ON etl.etl_pipelines FOR EACH ROW WHEN (((old.schedule_interval IS DISTINCT FROM new.schedule_interval) OR (old.enabled IS DISTINCT FROM new.enabled))) EXECUTE FUNCTION etl.forget_plan()
-CREATE TRIGGER forget_trouble BEFORE UPDATE OF status ON etl.etl_pipelines FOR EACH ROW EXECUTE FUNCTION etl.forget_trouble()
+CREATE TRIGGER forget_trouble BEFORE INSERT OR UPDATE OF status ON etl.etl_pipelines FOR EACH ROW EXECUTE FUNCTION etl.forget_trouble()
 CREATE TRIGGER note_abandoned_target AFTER UPDATE OF target_table ON etl.etl_pipelines FOR EACH ROW WHEN ((old.target_table IS DISTINCT FROM new.target_table)) EXECUTE FUNCTION etl.note_abandoned_target()
 CREATE TRIGGER note_abandoned_target_of_deleted AFTER DELETE ON etl.etl_pipelines FOR EACH ROW EXECUTE FUNCTION etl.note_abandoned_target()
 CREATE TRIGGER notify_runners AFTER INSERT OR UPDATE OF status ON etl.etl_reconciles FOR EACH ROW WHEN ((new.status = 'WAITING'::text)) EXECUTE FUNCTION etl.notify_runners()
@@ -395,14 +398,17 @@ BEGIN
   IF NEW.status <> 'RUN_REQUESTED' THEN
     NEW.not_before := NULL;
   END IF;
-  IF NEW.status <> 'FAILED' THEN
-    NEW.failure_may_pass := false;
-  END IF;
   IF NEW.status IN ('IDLE', 'PAUSED', 'FAILED') THEN
+    NEW.status_before := NULL;
     NEW.troubled_since := NULL;
     NEW.failed_attempts := 0;
     NEW.trouble_code := NULL;
     NEW.trouble := NULL;
+  ELSE
+    NEW.status_before := coalesce(NEW.status_before, OLD.status, 'IDLE');
+  END IF;
+  IF coalesce(NEW.status_before, NEW.status) <> 'FAILED' THEN
+    NEW.failure_may_pass := false;
   END IF;
   RETURN NEW;
 END

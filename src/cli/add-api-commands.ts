@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { isHttpUrl } from "../settings/cli-settings.ts";
 import { addApplyCommands } from "./commands/apply.ts";
 import { addAuditCommand } from "./commands/audit.ts";
+import { addCancelCommand } from "./commands/cancel.ts";
 import { addEventsCommand } from "./commands/events.ts";
 import { addLogsCommand } from "./commands/logs.ts";
 import { addPauseCommand } from "./commands/pause.ts";
@@ -50,6 +51,7 @@ export function addApiCommands(program: Command): void {
   addStatusCommand(program);
   addRunCommand(program);
   addPauseCommand(program);
+  addCancelCommand(program);
   addRunsCommand(program);
   addLogsCommand(program);
   addValidateCommand(program);

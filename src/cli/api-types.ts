@@ -72,7 +72,7 @@ export type Pipeline = {
     readonly target_table: string | null;
   }[];
   readonly id: string;
-  readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+  readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "CANCEL_REQUESTED" | "PAUSED" | "FAILED";
   /** Counts the requests to run; the runs of a request carry its number. */
   readonly run_request: number;
   /** Set while it waits until trouble passes. */
@@ -99,8 +99,8 @@ export type Run = {
   /** Which request it serves; every attempt of one request has the same number. */
   readonly run_request: number;
   readonly attempt: number;
-  /** HANDED_BACK: its runner was stopped, and another one goes on. */
-  readonly status: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK";
+  /** HANDED_BACK: its runner was stopped, and another one goes on. CANCELLED: somebody ended it. */
+  readonly status: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK" | "CANCELLED";
   /** recovery: goes on for a runner that is gone; follow_up: reads anew what a resumed full load read in parts. */
   readonly trigger: "api" | "schedule" | "recovery" | "follow_up";
   /** The version it began with. */
@@ -364,6 +364,14 @@ export interface Operations {
       }[];
     };
   };
+  /** Cancel a run, or the request for one */
+  cancelPipeline: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: Pipeline;
+  };
   /** Make a key */
   createKey: {
     body: {
@@ -533,7 +541,7 @@ export interface Operations {
         readonly target_table: string | null;
       }[];
       readonly id: string;
-      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "CANCEL_REQUESTED" | "PAUSED" | "FAILED";
       /** Counts the requests to run; the runs of a request carry its number. */
       readonly run_request: number;
       /** Set while it waits until trouble passes. */
@@ -680,7 +688,7 @@ export interface Operations {
     answer: {
       readonly id: string;
       readonly name: string;
-      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "CANCEL_REQUESTED" | "PAUSED" | "FAILED";
       readonly enabled: boolean;
       /** The number of the request that is told of: the last one, or the one asked for. */
       readonly run_request: number;
@@ -781,7 +789,7 @@ export interface Operations {
       }[];
       /** Null on the last page. */
       readonly next: string | null;
-      readonly run_status: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK";
+      readonly run_status: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK" | "CANCELLED";
       /** True when the run has ended and no more lines will come. */
       readonly over: boolean;
     };
@@ -832,7 +840,7 @@ export interface Operations {
       /** The `next` of the page before. */
       readonly after?: string;
       /** Only runs of this status. */
-      readonly status?: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK";
+      readonly status?: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK" | "CANCELLED";
       /** Only runs that were asked for like this. */
       readonly trigger?: "api" | "schedule" | "recovery" | "follow_up";
       /** Only runs that started later than this. */
@@ -916,7 +924,7 @@ export interface Operations {
       /** The `next` of the page before. */
       readonly after?: string;
       /** Only pipelines of this status. */
-      readonly status?: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+      readonly status?: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "CANCEL_REQUESTED" | "PAUSED" | "FAILED";
       /** Only enabled pipelines, or only disabled ones. */
       readonly enabled?: "true" | "false";
       /** Only pipelines of this mode. */
@@ -999,7 +1007,7 @@ export interface Operations {
         readonly holds: readonly {
           readonly pipeline_id: string;
           readonly pipeline_name: string;
-          readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+          readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "CANCEL_REQUESTED" | "PAUSED" | "FAILED";
           readonly run_id: string | null;
           /** When others may take the pipeline, unless it is extended. */
           readonly lease_expires_at: string;
@@ -1019,7 +1027,7 @@ export interface Operations {
       /** The `next` of the page before. */
       readonly after?: string;
       /** Only runs of this status. */
-      readonly status?: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK";
+      readonly status?: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK" | "CANCELLED";
       /** Only runs that were asked for like this. */
       readonly trigger?: "api" | "schedule" | "recovery" | "follow_up";
       /** Only runs that started later than this. */
@@ -1315,7 +1323,7 @@ export interface Operations {
         readonly target_table: string | null;
       }[];
       readonly id: string;
-      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "CANCEL_REQUESTED" | "PAUSED" | "FAILED";
       /** Counts the requests to run; the runs of a request carry its number. */
       readonly run_request: number;
       /** Set while it waits until trouble passes. */
@@ -1468,7 +1476,7 @@ export interface Operations {
         readonly target_table: string | null;
       }[];
       readonly id: string;
-      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "CANCEL_REQUESTED" | "PAUSED" | "FAILED";
       /** Counts the requests to run; the runs of a request carry its number. */
       readonly run_request: number;
       /** Set while it waits until trouble passes. */
@@ -1515,7 +1523,7 @@ export interface Operations {
     } | null;
     answer: {
       readonly retried: number;
-      readonly pipeline_status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+      readonly pipeline_status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "CANCEL_REQUESTED" | "PAUSED" | "FAILED";
     };
   };
   /** Revoke a key */
@@ -1711,7 +1719,7 @@ export interface Operations {
         readonly target_table: string | null;
       }[];
       readonly id: string;
-      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "CANCEL_REQUESTED" | "PAUSED" | "FAILED";
       /** Counts the requests to run; the runs of a request carry its number. */
       readonly run_request: number;
       /** Set while it waits until trouble passes. */
@@ -1894,7 +1902,7 @@ export interface Operations {
         readonly target_table: string | null;
       }[];
       readonly id: string;
-      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "PAUSED" | "FAILED";
+      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "CANCEL_REQUESTED" | "PAUSED" | "FAILED";
       /** Counts the requests to run; the runs of a request carry its number. */
       readonly run_request: number;
       /** Set while it waits until trouble passes. */
@@ -2218,6 +2226,7 @@ export interface Operations {
 
 export const ROUTES = {
   applyPipelines: { method: "POST", path: "/api/v1/apply" },
+  cancelPipeline: { method: "POST", path: "/api/v1/pipelines/{id}/cancel" },
   createKey: { method: "POST", path: "/api/v1/keys" },
   createPipeline: { method: "POST", path: "/api/v1/pipelines" },
   deletePipeline: { method: "DELETE", path: "/api/v1/pipelines/{id}" },

@@ -15,7 +15,8 @@ interface ConnectorsConfig {
 
 /** Every connector there is. A further sink is one folder and one line here. */
 export interface Connectors {
-  source(connection: string): Source | undefined;
+  /** The signal ends its connections, with whatever is under way. */
+  source(connection: string, endSignal?: AbortSignal): Source | undefined;
   sink(kind: Target["kind"]): Sink;
 }
 
@@ -25,9 +26,9 @@ export function openConnectors(config: ConnectorsConfig): Connectors {
     elasticsearch: openElasticsearchSink(config.elasticsearch),
   };
   return {
-    source: (connection) => {
+    source: (connection, endSignal) => {
       const found = config.sources.get(connection);
-      return found === undefined ? undefined : openPostgresSource(found);
+      return found === undefined ? undefined : openPostgresSource({ ...found, endSignal });
     },
     sink: (kind) => sinks[kind],
   };

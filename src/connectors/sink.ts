@@ -69,8 +69,10 @@ export interface SinkRequest {
   readonly claim: SinkClaim;
   /** True when the mark is in the meta-store's database, so that data and checkpoint can commit together. */
   isMetaStore(mark: string): Promise<boolean>;
-  /** Aborts when the lease is lost: then nothing is worth waiting for. */
+  /** Aborts when the lease is lost or the run is cancelled: then nothing is worth waiting for. */
   readonly lost: AbortSignal;
+  /** Aborts when the run is cancelled: then statements under way end, too. A lost lease is left to the fence. */
+  readonly cancelled: AbortSignal;
   /** Throws LEASE_LOST when another runner holds the pipeline. */
   requireLease(): Promise<void>;
 }

@@ -12,6 +12,7 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   deletePipeline: "editor",
   runPipeline: "operator",
   pausePipeline: "operator",
+  cancelPipeline: "operator",
   reloadPipelineConfig: "operator",
   restorePreviousTarget: "operator",
   getPipelineStatus: "viewer",

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type RetryClass, VitrinaError } from "../domain/error-catalogue.ts";
 import type { LeaseTiming } from "../domain/lease.ts";
+import { endAskedFor } from "../domain/pipeline-status.ts";
 import { decideRetry, type RetryPolicy } from "../domain/retry-policy.ts";
 import type { Claim, MetaStore, RunFailure, RunOutcome } from "../meta-store/meta-store.ts";
 import { redact } from "../observability/log.ts";
@@ -23,6 +24,7 @@ const OUTCOME_OF_END: Record<ExecutionEnd, RunOutcome> = {
   finished: { kind: "succeeded" },
   finished_in_parts: { kind: "succeeded", inParts: true },
   paused: { kind: "paused" },
+  cancelled: { kind: "cancelled" },
   handed_back: { kind: "handed_back" },
 };
 
@@ -61,6 +63,10 @@ async function runAttempts(
       report.ended(outcome, await store.finishRun(claim, outcome));
     };
     if (!(result instanceof VitrinaError)) return finish(result);
+    if (endAskedFor(heartbeat.status) === "cancelled") {
+      report.log.info({ reason: result.message }, "cancelled: the batch under way is given up");
+      return finish({ kind: "cancelled" });
+    }
 
     // A batch that was committed ended whatever trouble there was before it.
     const isNew = report.batches > 0;
@@ -91,11 +97,11 @@ async function runAttempts(
 /** Asked before an attempt and between its batches. */
 function controlOf(claim: Claim, heartbeat: Heartbeat, stopSignal: AbortSignal): RunControl {
   return {
-    lostSignal: heartbeat.lostSignal,
+    endSignal: heartbeat.endSignal,
+    cancelSignal: heartbeat.cancelSignal,
     stopRequest() {
       if (heartbeat.lost) throw leaseLost(claim);
-      if (heartbeat.status === "PAUSE_REQUESTED") return "pause";
-      return stopSignal.aborted ? "hand_back" : undefined;
+      return endAskedFor(heartbeat.status) ?? (stopSignal.aborted ? "handed_back" : undefined);
     },
   };
 }
@@ -109,7 +115,7 @@ async function attempt(
 ): Promise<RunOutcome | VitrinaError> {
   try {
     const request = control.stopRequest();
-    if (request !== undefined) return { kind: request === "pause" ? "paused" : "handed_back" };
+    if (request !== undefined) return { kind: request };
     const { trigger, attempt, epoch, runnerId: runner_id, pipeline } = claim;
     report.log.info(
       { status: "RUNNING", trigger, attempt, epoch, runner_id, config_version: pipeline.config_version },

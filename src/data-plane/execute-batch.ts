@@ -4,13 +4,14 @@ import type { BatchResult, OpenTransaction } from "../connectors/sink.ts";
 import type { ReadBatch, SourceReader } from "../connectors/source.ts";
 import type { ScanPosition } from "../domain/checkpoint.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
+import { endAskedFor } from "../domain/pipeline-status.ts";
 import { repeatedKey } from "../domain/reading-plan.ts";
 import type { Row } from "../domain/row.ts";
 import type { BatchCounters } from "../domain/run.ts";
 import type { BatchEffort, LeaseView, RefusedRow } from "../meta-store/meta-store.ts";
 import { faultPoint } from "../observability/fault-points.ts";
 import type { Log } from "../observability/log.ts";
-import type { ExecutionEnd, RunControl } from "./executor.ts";
+import type { EarlyEnd, RunControl } from "./executor.ts";
 import type { Load } from "./load.ts";
 import type { RunReport } from "./run-report.ts";
 
@@ -18,23 +19,19 @@ import type { RunReport } from "./run-report.ts";
 const CAREFUL_BATCH = 5000;
 
 /** The one batch loop. Returns why it stopped early, or nothing when everything was read. */
-export async function moveBatches(
-  load: Load,
-  control: RunControl,
-  report: RunReport,
-): Promise<Extract<ExecutionEnd, "paused" | "handed_back"> | undefined> {
-  const mover = openMover(load, control.lostSignal, report.log);
-  let pauseRequested = false;
+export async function moveBatches(load: Load, control: RunControl, report: RunReport): Promise<EarlyEnd | undefined> {
+  const mover = openMover(load, control.endSignal, report.log);
+  let asked: EarlyEnd | undefined;
   let batchSize = load.pipeline.batch_size;
   try {
     for (;;) {
-      const request = pauseRequested ? "pause" : control.stopRequest();
-      if (request !== undefined) return request === "pause" ? "paused" : "handed_back";
+      const end = asked ?? control.stopRequest();
+      if (end !== undefined) return end;
       const batch = await report.batch(() => mover.move(batchSize));
       if (batch === undefined) return undefined;
       await faultPoint("batch_committed");
       const { lease } = batch;
-      pauseRequested = lease.status === "PAUSE_REQUESTED";
+      asked = endAskedFor(lease.status);
       batchSize = batch.counters.rows_rejected > 0 ? Math.min(lease.batchSize, CAREFUL_BATCH) : lease.batchSize;
       load.limits.maxRejects = lease.maxRejects;
       load.limits.deletions.maxDeletePercent = lease.maxDeletePercent;

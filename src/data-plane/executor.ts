@@ -30,13 +30,18 @@ export interface ExecutorParts {
 
 export interface RunControl {
   /** Asked between two batches; what it answers is done before the next batch is read. */
-  stopRequest(): "pause" | "hand_back" | undefined;
-  /** Aborts when the lease is lost: what cannot be committed need not be computed. */
-  readonly lostSignal: AbortSignal;
+  stopRequest(): EarlyEnd | undefined;
+  /** Aborts when the lease is lost or the run is cancelled: what shall not be committed need not be computed. */
+  readonly endSignal: AbortSignal;
+  /** Only of the two when the run is cancelled: statements under way end, too. */
+  readonly cancelSignal: AbortSignal;
 }
 
+/** Between two batches, with the position kept. */
+export type EarlyEnd = "paused" | "cancelled" | "handed_back";
+
 /** `finished_in_parts`: complete, but read at several moments. */
-export type ExecutionEnd = "finished" | "finished_in_parts" | "paused" | "handed_back";
+export type ExecutionEnd = "finished" | "finished_in_parts" | EarlyEnd;
 
 /** Runs one claimed pipeline to its end, its pause or its error: plan → read → transform → write → checkpoint. */
 export async function executePipeline(
@@ -48,7 +53,7 @@ export async function executePipeline(
   await faultPoint("claimed");
   const commit = parts.store.batchCommit(claim);
   if (claim.restoreId !== null) {
-    await restorePrevious(parts, claim, claim.restoreId, commit, control.lostSignal);
+    await restorePrevious(parts, claim, claim.restoreId, commit, control.endSignal);
     return "finished";
   }
   requireNotAhead(claim.pipeline, await parts.store.getState(claim.pipeline.id));
@@ -68,7 +73,7 @@ async function executeLoad(
   report: RunReport,
 ): Promise<ExecutionEnd> {
   const { log, observer } = report;
-  const load = await observer.timeStage("open", () => openLoad(parts, claim, commit, control.lostSignal, log));
+  const load = await observer.timeStage("open", () => openLoad(parts, claim, commit, control, log));
   try {
     const { dataPath, dataPathReason, estimatedRows, resumed, notes } = load;
     const { strategy } = load.writer;

@@ -4,6 +4,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+import type { PipelineStatus } from "../domain/pipeline-status.ts";
 import { type Client, connect } from "../postgres/connection.ts";
 import {
   type FromHeartbeatThread,
@@ -80,7 +81,7 @@ async function renewAll(): Promise<boolean> {
 }
 
 interface Answer {
-  readonly status: "RUNNING" | "PAUSE_REQUESTED";
+  readonly status: PipelineStatus;
   readonly renewed: boolean;
 }
 

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { LeaseTiming } from "../domain/lease.ts";
-import type { PipelineStatus } from "../domain/pipeline-status.ts";
+import { endAskedFor, type PipelineStatus } from "../domain/pipeline-status.ts";
 import type { Claim, LeaseRenewal } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
 import type { FromHeartbeatThread, HeartbeatThreadData, ToHeartbeatThread } from "./heartbeat-messages.ts";
@@ -13,9 +13,11 @@ export interface Heartbeat {
   /** True once the lease may be gone: nothing may be written any more. The fence in the database is the guarantee. */
   readonly lost: boolean;
   readonly status: PipelineStatus;
-  /** Aborts when the lease is lost, so that a long step can end early. */
-  readonly lostSignal: AbortSignal;
-  /** Aborts when the lease is lost or a pause is asked for: there is nothing to wait for any more. */
+  /** Aborts when the lease is lost or the run is cancelled: what is under way ends at once. */
+  readonly endSignal: AbortSignal;
+  /** Aborts when the run is cancelled. */
+  readonly cancelSignal: AbortSignal;
+  /** Aborts for these reasons, and when a pause is asked for: there is nothing to wait for any more. */
   readonly interruptSignal: AbortSignal;
   stop(): void;
 }
@@ -133,22 +135,24 @@ export class Heartbeats {
 
 class HeldClaim implements Heartbeat {
   readonly #log: Log;
-  readonly #lost = new AbortController();
+  readonly #end = new AbortController();
+  readonly #cancel = new AbortController();
   readonly #interrupt = new AbortController();
   readonly stop: () => void;
   status: PipelineStatus = "RUNNING";
+  lost = false;
 
   constructor(log: Log, release: () => void) {
     this.#log = log;
     this.stop = release;
   }
 
-  get lost(): boolean {
-    return this.#lost.signal.aborted;
+  get endSignal(): AbortSignal {
+    return this.#end.signal;
   }
 
-  get lostSignal(): AbortSignal {
-    return this.#lost.signal;
+  get cancelSignal(): AbortSignal {
+    return this.#cancel.signal;
   }
 
   get interruptSignal(): AbortSignal {
@@ -157,13 +161,18 @@ class HeldClaim implements Heartbeat {
 
   changeStatus(status: PipelineStatus): void {
     this.status = status;
-    if (status === "PAUSE_REQUESTED") this.#interrupt.abort();
+    const asked = endAskedFor(status);
+    if (asked !== undefined) this.#interrupt.abort();
+    if (asked !== "cancelled") return;
+    this.#end.abort();
+    this.#cancel.abort();
   }
 
   lose(reason: string): void {
     if (this.lost) return;
+    this.lost = true;
     this.#log.warn({ reason }, "lease lost");
-    this.#lost.abort();
+    this.#end.abort();
     this.#interrupt.abort();
   }
 }

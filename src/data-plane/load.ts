@@ -22,7 +22,7 @@ import { unseenTables } from "../sql-guard/unseen-tables.ts";
 import { openChain } from "../tasks/open-chain.ts";
 import type { Transform } from "../tasks/task.ts";
 import { besideCheckpointer, type Checkpointer, followingCheckpointer, sharedCheckpointer } from "./checkpointer.ts";
-import type { ExecutorParts } from "./executor.ts";
+import type { ExecutorParts, RunControl } from "./executor.ts";
 import { openSource } from "./open-source.ts";
 import { requireTargetOf } from "./target-loss.ts";
 
@@ -82,16 +82,18 @@ interface Progress {
   readonly fingerprint: string;
 }
 
+type EndSignals = Pick<RunControl, "endSignal" | "cancelSignal">;
+
 export async function openLoad(
   parts: ExecutorParts,
   claim: Claim,
   commit: BatchCommit,
-  lost: AbortSignal,
+  control: EndSignals,
   log: Log,
 ): Promise<Load> {
   const { pipeline } = claim;
   const plan = parseTaskPlan(pipeline, parts.targets);
-  const { source, columns } = await openSource(parts, pipeline, plan);
+  const { source, columns } = await openSource(parts, pipeline, plan, control.cancelSignal);
   const opened: { close(): Promise<void> }[] = [source];
   try {
     const transform = await openChain(parts.tasks, plan.transforms, columns);
@@ -104,7 +106,7 @@ export async function openLoad(
       withPlainTypes(transform.columns, columns),
       limits,
       commit,
-      lost,
+      control,
     );
     opened.push(writer);
     const fingerprint = configFingerprint(pipeline);
@@ -248,7 +250,7 @@ async function openWriter(
   columns: readonly Column[],
   limits: Limits,
   commit: BatchCommit,
-  lost: AbortSignal,
+  { endSignal, cancelSignal }: EndSignals,
 ): Promise<SinkWriter> {
   return connectors.sink(target.kind).open({
     target,
@@ -264,7 +266,8 @@ async function openWriter(
     options: pipeline.target_options,
     claim: { pipelineId: pipeline.id, runId, epoch, batchNo: checkpoint.batchNo, followsUp: trigger === "follow_up" },
     isMetaStore: (mark) => store.seesMark(mark),
-    lost,
+    lost: endSignal,
+    cancelled: cancelSignal,
     requireLease: commit.fence,
   });
 }

@@ -48,9 +48,11 @@ export class PipelineManager {
       return;
     }
     const runLog = new RunLog(log, runLogs, { pipeline: name, pipeline_id: id, run_id: runId });
-    runLog.error({ status, code }, message);
+    // Without a code it was cancelled: nothing went wrong that anybody wanted.
+    if (code === null) runLog.warn({ status }, message);
+    else runLog.error({ status, code }, message);
     runLog.end();
-    observer.runRescued();
+    if (code !== null) observer.runRescued();
   }
 
   async #fillSlots(onSlotFree: () => void): Promise<void> {

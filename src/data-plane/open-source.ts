@@ -17,8 +17,9 @@ export async function openSource(
   { connectors, guard }: Pick<ExecutorParts, "connectors" | "guard">,
   { source_connection }: Pipeline,
   { readerQuery }: TaskPlan,
+  endSignal?: AbortSignal,
 ): Promise<OpenedSource> {
-  const source = connectors.source(source_connection);
+  const source = connectors.source(source_connection, endSignal);
   if (source === undefined) {
     throw new VitrinaError("SOURCE_CONNECTION_UNKNOWN", `There is no source connection "${source_connection}".`);
   }

@@ -34,7 +34,7 @@ export async function retryRejects(
 async function retryChunk(
   store: RejectStore,
   load: Load,
-  { lostSignal }: RunControl,
+  { endSignal }: RunControl,
   marked: readonly RejectToRetry[],
   report: RunReport,
 ): Promise<void> {
@@ -46,7 +46,7 @@ async function retryChunk(
   const startedAt = performance.now();
   const batch = await readKeys(load, findable);
   const readMs = performance.now() - startedAt;
-  const output = await transformed(load, batch, lostSignal);
+  const output = await transformed(load, batch, endSignal);
 
   const found = new Set(output.rows().map((row) => keyTextOf(load, row)));
   const isFound = ({ key }: RejectToRetry): boolean => found.has(JSON.stringify(writer.key.map((name) => key[name])));

@@ -28,7 +28,7 @@ export async function readRowsWithoutCursor(
       const batch = await reader.read(batch_size);
       const readMs = performance.now() - startedAt;
       if (batch.count > 0 || settledRejects.length > 0) {
-        const output = await transformed(load, batch, control.lostSignal);
+        const output = await transformed(load, batch, control.endSignal);
         await writeAside(load, { read: batch.count, output, readMs, settledRejects }, report);
       }
       settledRejects = [];

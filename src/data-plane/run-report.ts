@@ -146,10 +146,10 @@ export class RunReport {
 
 /** A run may find everything read and still be paused, so only the status afterwards tells how it ended. */
 function resultOf({ kind }: RunOutcome, status: PipelineStatus): RunResult {
-  if (status === "IDLE") return "success";
-  if (status === "FAILED") return "failed";
-  if (status !== "RUN_REQUESTED") return "paused";
-  return kind === "succeeded" ? "success" : "handed_back";
+  if (kind === "cancelled") return "cancelled";
+  if (status === "PAUSED") return "paused";
+  if (kind === "succeeded") return "success";
+  return status === "RUN_REQUESTED" ? "handed_back" : "cancelled";
 }
 
 function idsOf({ pipeline, runId }: Claim, { traceId }: RunTrace) {

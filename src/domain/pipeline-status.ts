@@ -3,31 +3,47 @@
  * takes the statuses it may change from here and updates by compare-and-set.
  */
 
-export const PIPELINE_STATUSES = ["IDLE", "RUN_REQUESTED", "RUNNING", "PAUSE_REQUESTED", "PAUSED", "FAILED"] as const;
+export const PIPELINE_STATUSES = [
+  "IDLE",
+  "RUN_REQUESTED",
+  "RUNNING",
+  "PAUSE_REQUESTED",
+  "CANCEL_REQUESTED",
+  "PAUSED",
+  "FAILED",
+] as const;
 export type PipelineStatus = (typeof PIPELINE_STATUSES)[number];
+
+/** Nothing is requested or under way: the pipeline stays like this until somebody, or its schedule, acts. */
+export type RestingStatus = Extract<PipelineStatus, "IDLE" | "PAUSED" | "FAILED">;
 
 /**
  * What can happen to a pipeline.
- * - `request_run`, `request_pause`: somebody asks, through the API, the CLI or the schedule.
+ * - `request_run`, `request_pause`, `request_cancel`: somebody asks, through the API, the CLI or the schedule.
  * - `pause_waiting`: the same request while the pipeline waits until trouble passes: no batch is under way.
  * - `claim`: a runner takes the pipeline.
- * - `succeed`, `pause`, `fail`: the runner that holds it ends its run.
+ * - `succeed`, `pause`, `cancel`, `fail`: the runner that holds it ends its run.
  * - `hand_back`: the runner stops in an orderly way, or recovery takes the pipeline from a runner that is lost;
  *   the work goes on where the checkpoint is.
  */
 export const PIPELINE_EVENTS = [
   "request_run",
   "request_pause",
+  "request_cancel",
   "pause_waiting",
   "claim",
   "succeed",
   "pause",
+  "cancel",
   "fail",
   "hand_back",
 ] as const;
 export type PipelineEvent = (typeof PIPELINE_EVENTS)[number];
 
-type Transitions = Partial<Record<PipelineStatus, PipelineStatus>>;
+/** The status that the pipeline had before its run was requested, which is kept with it until the run has ended. */
+const BEFORE = "before the request";
+
+type Transitions = Partial<Record<PipelineStatus, PipelineStatus | typeof BEFORE>>;
 
 /** A transition to the same status makes a request repeatable: asking twice is not a conflict. */
 const TRANSITIONS: Record<PipelineEvent, Transitions> = {
@@ -39,34 +55,61 @@ const TRANSITIONS: Record<PipelineEvent, Transitions> = {
     RUNNING: "RUNNING",
   },
   request_pause: { RUNNING: "PAUSE_REQUESTED", PAUSE_REQUESTED: "PAUSE_REQUESTED", PAUSED: "PAUSED" },
+  request_cancel: {
+    RUN_REQUESTED: BEFORE,
+    RUNNING: "CANCEL_REQUESTED",
+    PAUSE_REQUESTED: "CANCEL_REQUESTED",
+    CANCEL_REQUESTED: "CANCEL_REQUESTED",
+    IDLE: "IDLE",
+    PAUSED: "PAUSED",
+    FAILED: "FAILED",
+  },
   pause_waiting: { RUN_REQUESTED: "PAUSED" },
   claim: { RUN_REQUESTED: "RUNNING" },
-  succeed: { RUNNING: "IDLE" },
+  // Asked for too late: everything is read and written.
+  succeed: { RUNNING: "IDLE", CANCEL_REQUESTED: "IDLE" },
   pause: { PAUSE_REQUESTED: "PAUSED" },
-  fail: { RUNNING: "FAILED", PAUSE_REQUESTED: "FAILED" },
-  hand_back: { RUNNING: "RUN_REQUESTED", PAUSE_REQUESTED: "PAUSED" },
+  cancel: { CANCEL_REQUESTED: BEFORE },
+  fail: { RUNNING: "FAILED", PAUSE_REQUESTED: "FAILED", CANCEL_REQUESTED: "FAILED" },
+  hand_back: { RUNNING: "RUN_REQUESTED", PAUSE_REQUESTED: "PAUSED", CANCEL_REQUESTED: BEFORE },
 };
 
-/** The status after the event, or `undefined` where the machine does not allow it. */
-export function nextStatus(status: PipelineStatus, event: PipelineEvent): PipelineStatus | undefined {
-  return TRANSITIONS[event][status];
+/**
+ * The status after the event, or `undefined` where the machine does not allow it. `before` is the one that the
+ * pipeline had before its run was requested.
+ */
+export function nextStatus(
+  status: PipelineStatus,
+  event: PipelineEvent,
+  before: RestingStatus = "IDLE",
+): PipelineStatus | undefined {
+  const next = TRANSITIONS[event][status];
+  return next === BEFORE ? before : next;
 }
 
-/** The allowed changes of an event as two parallel lists, the form in which SQL takes them. */
-export function transitionsOf(event: PipelineEvent): { from: PipelineStatus[]; to: PipelineStatus[] } {
+/**
+ * The allowed changes of an event as two parallel lists, the form in which SQL takes them; null stands for the status
+ * before the request, `status_before`.
+ */
+export function transitionsOf(event: PipelineEvent): { from: PipelineStatus[]; to: (PipelineStatus | null)[] } {
   const allowed = PIPELINE_STATUSES.flatMap((from) => {
-    const to = nextStatus(from, event);
-    return to === undefined ? [] : [{ from, to }];
+    const to = TRANSITIONS[event][from];
+    return to === undefined ? [] : [{ from, to: to === BEFORE ? null : to }];
   });
   return { from: allowed.map(({ from }) => from), to: allowed.map(({ to }) => to) };
 }
 
 /** True while a runner holds the pipeline by a lease. */
 export function isHeld(status: PipelineStatus): boolean {
-  return status === "RUNNING" || status === "PAUSE_REQUESTED";
+  return status === "RUNNING" || status === "PAUSE_REQUESTED" || status === "CANCEL_REQUESTED";
 }
 
-/** True when nothing is requested or under way: the pipeline stays like this until somebody, or its schedule, acts. */
-export function isAtRest(status: PipelineStatus): boolean {
+/** How the run of the pipeline shall end, where somebody asked for an early end. */
+export function endAskedFor(status: PipelineStatus): "paused" | "cancelled" | undefined {
+  if (status === "PAUSE_REQUESTED") return "paused";
+  return status === "CANCEL_REQUESTED" ? "cancelled" : undefined;
+}
+
+export function isAtRest(status: PipelineStatus): status is RestingStatus {
   return status === "IDLE" || status === "PAUSED" || status === "FAILED";
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 /** One attempt to execute a pipeline, and how its rows are counted. */
 
-export const RUN_STATUSES = ["RUNNING", "SUCCESS", "FAILED", "PAUSED", "HANDED_BACK"] as const;
+export const RUN_STATUSES = ["RUNNING", "SUCCESS", "FAILED", "PAUSED", "HANDED_BACK", "CANCELLED"] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
 export const RUN_TRIGGERS = ["api", "schedule", "recovery", "follow_up"] as const;
@@ -29,7 +29,9 @@ export const runSchema = z.object({
   pipeline_name: z.string(),
   run_request: z.int().describe("Which request it serves; every attempt of one request has the same number."),
   attempt: z.int(),
-  status: z.enum(RUN_STATUSES).describe("HANDED_BACK: its runner was stopped, and another one goes on."),
+  status: z
+    .enum(RUN_STATUSES)
+    .describe("HANDED_BACK: its runner was stopped, and another one goes on. CANCELLED: somebody ended it."),
   trigger: z
     .enum(RUN_TRIGGERS)
     .describe(

@@ -54,6 +54,8 @@ export interface MetaStore {
   // Requests
   requestRun(id: PipelineId, trigger: RunTrigger): Promise<Pipeline>;
   requestPause(id: PipelineId): Promise<Pipeline>;
+  /** Withdraws a request at once, and lets a run end; the pipeline is then as it was before the request. */
+  requestCancel(id: PipelineId): Promise<Pipeline>;
   /** Asks for the target as it was before the last full load. Refused while a run is requested or going on. */
   requestRestore(id: PipelineId): Promise<Pipeline>;
   /** Forgets where the pipeline is: the next run reads everything. Refused while a runner holds the pipeline. */
@@ -469,6 +471,7 @@ export type RunOutcome =
   /** `inParts`: as the source was at several moments, so a further run is requested. */
   | { readonly kind: "succeeded"; readonly inParts?: boolean }
   | { readonly kind: "paused" }
+  | { readonly kind: "cancelled" }
   /** The runner stops; another one continues. */
   | { readonly kind: "handed_back" }
   | ({ readonly kind: "failed" } & RunFailure)
@@ -502,8 +505,9 @@ export type ReconcileOutcome =
 export interface RescuedPipeline {
   readonly id: PipelineId;
   readonly name: string;
-  /** The run that is over by this, and why; null when there was none. */
+  /** The run that is over by this; null when there was none. */
   readonly runId: RunId | null;
+  /** Why it failed; null where somebody had asked to cancel it. */
   readonly code: ErrorCode | null;
   readonly status: PipelineStatus;
 }

@@ -3,7 +3,7 @@ import type { ErrorCode } from "../domain/error-catalogue.ts";
 import type { BatchCounters } from "../domain/run.ts";
 
 /** How a run ended that is in the run history. `handed_back`: its runner stops, and another run continues. */
-const RUN_RESULTS = ["success", "failed", "paused", "handed_back"] as const;
+const RUN_RESULTS = ["success", "failed", "paused", "handed_back", "cancelled"] as const;
 export type RunResult = (typeof RUN_RESULTS)[number];
 
 /** `open`: everything before the first row. `end`: making the load visible, or moving the watermark. */

@@ -27,6 +27,8 @@ export interface ConnectionOptions {
   readonly applicationName: string;
   /** Server settings of the session, e.g. `{ statement_timeout: "20s" }`. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Ends the connection, with whatever statement is under way. */
+  readonly endSignal?: AbortSignal | undefined;
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -59,26 +61,36 @@ export function createPool(options: ConnectionOptions & { readonly max: number }
 
 /** One connection with ordinary JavaScript values. */
 export async function connect(options: ConnectionOptions): Promise<Client> {
-  return open(clientConfig(options, metaTypes), options.settings);
+  return open(clientConfig(options, metaTypes), options);
 }
 
 /** One connection of the data path: all values are texts. */
 export async function connectForData(options: ConnectionOptions): Promise<Client> {
-  return open(clientConfig(options, textTypes), options.settings);
+  return open(clientConfig(options, textTypes), options);
 }
 
-async function open(config: pg.ClientConfig, settings: ConnectionOptions["settings"]): Promise<Client> {
+async function open(config: pg.ClientConfig, { settings, endSignal }: ConnectionOptions): Promise<Client> {
+  endSignal?.throwIfAborted();
   const client = new pg.Client(config);
   // Without a listener a lost connection would end the process; the pending query reports it anyway.
   client.on("error", () => undefined);
   await client.connect();
   try {
     await takeSession(client, config, settings);
+    if (endSignal !== undefined) endWith(client, endSignal);
     return client;
   } catch (error) {
     await client.end().catch(() => undefined);
     throw error;
   }
+}
+
+/** The server notices that nobody waits for the statement any more (client_connection_check_interval), and gives it up. */
+function endWith(client: Client, signal: AbortSignal): void {
+  const end = (): void => void client.end();
+  if (signal.aborted) end();
+  signal.addEventListener("abort", end, { once: true });
+  client.once("end", () => signal.removeEventListener("abort", end));
 }
 
 /** Runs `work` in a transaction: committed when it resolves, rolled back when it throws. */

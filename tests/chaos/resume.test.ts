@@ -57,6 +57,40 @@ describe("a load that was interrupted", () => {
   });
 });
 
+describe("a run that is cancelled while its runner is gone", () => {
+  it("is over with the lease, is not run again by itself, and loses nothing when somebody asks", async ({
+    onTestFinished,
+  }) => {
+    const chaos = await openChaos("stream");
+    onTestFinished(() => chaos.close());
+    await chaos.query("CREATE TABLE content.film AS SELECT n AS id FROM generate_series(1, 100) n");
+    const pipeline = await chaos.create({
+      name: "film",
+      source_query: "SELECT id FROM content.film",
+      target_table: "analytics.film",
+      target_key: ["id"],
+      create_target: true,
+      mode: "incremental",
+      incremental_key: "id",
+      batch_size: 10,
+    });
+    const runs = async () =>
+      (await chaos.store.listRuns(pipeline.id, { limit: 10 })).items.map(({ status }) => status).reverse();
+    await chaos.store.requestRun(pipeline.id, "api");
+    await diedAt(chaos.runner("batch_committed:3:kill"), "batch_committed");
+    expect(await chaos.store.requestCancel(pipeline.id)).toMatchObject({ status: "CANCEL_REQUESTED" });
+    chaos.runner();
+    await chaos.atRest();
+    expect(await chaos.store.getPipeline(pipeline.id)).toMatchObject({ status: "IDLE" });
+    expect(await runs()).toEqual(["CANCELLED"]);
+
+    await chaos.store.requestRun(pipeline.id, "api");
+    await chaos.atRest();
+    expect(await runs()).toEqual(["CANCELLED", "SUCCESS"]);
+    expect(await chaos.query("SELECT count(*)::int AS rows FROM analytics.film")).toEqual([{ rows: 100 }]);
+  });
+});
+
 describe("a query that closes its bracket", () => {
   let bench: Bench;
   beforeEach(async () => {

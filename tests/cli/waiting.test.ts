@@ -86,6 +86,26 @@ describe("run", () => {
     expect(await bench.json(["run", "paused", "--wait"])).toMatchObject({ status: "SUCCESS" });
   });
 
+  it("cancel ends the run under way after a question, and withdraws a request without one", async () => {
+    const unlock = await bench.createStuck("unwanted");
+    const waiting = bench.startCli(["run", "unwanted", "--wait"]);
+    await waiting.untilSaid("RUNNING");
+    expect(await bench.cli(["cancel", "unwanted"])).toMatchObject({
+      code: 64,
+      stderr: expect.stringMatching(/ends without its last batch.*\n {2}Add --yes to do it\./),
+    });
+    expect(await bench.json(["cancel", "unwanted", "--yes", "--wait"])).toMatchObject({
+      status: "IDLE",
+      last_run: { status: "CANCELLED" },
+    });
+    const run = await waiting.result;
+    expect(run).toMatchObject({ code: 1, stdout: expect.stringMatching(/^unwanted +CANCELLED /m) });
+    expect(run.stderr).toMatch(/was cancelled before it had ended/);
+    await unlock();
+    expect(await bench.json(["run", "unwanted", "--wait"])).toMatchObject({ status: "SUCCESS" });
+    expect(await bench.json(["cancel", "unwanted"])).toMatchObject({ status: "IDLE" });
+  });
+
   it("--wait stops by Ctrl-C, and the run goes on", async () => {
     const unlock = await bench.createStuck("left");
     const waiting = bench.startCli(["run", "left", "--wait"]);

@@ -82,6 +82,7 @@ describe("rows that a table refuses", () => {
       claim: { pipelineId: randomUUID(), runId: randomUUID(), epoch: 1, batchNo: 0, followsUp: false },
       isMetaStore: async () => true,
       lost: new AbortController().signal,
+      cancelled: new AbortController().signal,
       requireLease: async () => undefined,
     });
     await writer.begin(async () => undefined);

@@ -58,6 +58,7 @@ export function describeSink(name: string, open: () => SinkHarness): void {
         claim: { pipelineId, runId: randomUUID(), epoch: own, batchNo, followsUp: false },
         isMetaStore: async () => false,
         lost: new AbortController().signal,
+        cancelled: new AbortController().signal,
         requireLease: async () => {
           if (own !== epoch) throw new VitrinaError("LEASE_LOST", "Another claim was made.");
         },

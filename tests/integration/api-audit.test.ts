@@ -34,6 +34,7 @@ describe("R8.5 the audit log", () => {
       await send("POST", "/pipelines/film/pause", keys.operator);
       if (claimed) await api.store.finishRun(claimed, { kind: "paused" });
     });
+    await send("POST", "/pipelines/film/cancel", keys.operator);
     await send("POST", "/pipelines/film/state/reset?confirm=true", keys.admin);
     await send("POST", "/pipelines/film/state/keep?confirm=true", keys.admin);
     await send("DELETE", "/pipelines/film", keys.editor);
@@ -61,13 +62,14 @@ describe("R8.5 the audit log", () => {
       { ...film, action: "updatePipeline", http_status: 200, details: { version_before: 1, version_after: 2 } },
       { ...film, action: "runPipeline", actor: "key:operator", role: "operator" },
       { ...film, action: "pausePipeline" },
+      { ...film, action: "cancelPipeline", role: "operator" },
       { ...film, action: "resetPipelineState", actor: "key:admin" },
       { ...film, action: "keepPipelineState" },
       { ...film, action: "deletePipeline", http_status: 204 },
       { action: "createKey", object: key.id, object_name: "ci", outcome: "done", details: { role: "viewer" } },
       { action: "revokeKey", object: key.id, object_name: "ci", outcome: "done" },
     ]);
-    expect(found).toHaveLength(9);
+    expect(found).toHaveLength(10);
     expect(JSON.stringify(found)).not.toContain(key.key);
   });
 

@@ -66,6 +66,7 @@ describe("/openapi.json", () => {
       "post /apply",
       "post /keys",
       "post /pipelines",
+      "post /pipelines/{id}/cancel",
       "post /pipelines/{id}/pause",
       "post /pipelines/{id}/preview",
       "post /pipelines/{id}/reconcile",

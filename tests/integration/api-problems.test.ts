@@ -85,7 +85,7 @@ describe("a path that leads nowhere", () => {
     for (const path of ["", "/status", "/state", "/runs", "/runs/x"]) {
       expectProblem(await api.get(`/api/v1/pipelines/${id}${path}`), "PIPELINE_NOT_FOUND");
     }
-    for (const path of ["/run", "/pause"]) {
+    for (const path of ["/run", "/pause", "/cancel"]) {
       expectProblem(await api.post(`/api/v1/pipelines/${id}${path}`), "PIPELINE_NOT_FOUND");
     }
     expectProblem(await api.patch(`/api/v1/pipelines/${id}`, { batch_size: 1 }), "PIPELINE_NOT_FOUND");

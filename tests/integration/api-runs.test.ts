@@ -84,6 +84,41 @@ describe("asking for a run", () => {
   });
 });
 
+describe("asking to cancel", () => {
+  it("withdraws a request, and is no conflict where there is nothing to withdraw", async () => {
+    const id = await createPipeline(api, "film_dim");
+    const { body: asked } = await api.post(`/pipelines/${id}/run`);
+    for (const path of ["/api/v1/pipelines", "/pipelines"]) {
+      expect(await api.post(`${path}/${id}/cancel`)).toMatchObject({ status: 200, body: { id, status: "IDLE" } });
+    }
+    const { body } = await api.get(`/pipelines/${id}/status?run_request=${asked.run_request}`);
+    expect(body).toMatchObject({ over: true, last_run: null });
+  });
+
+  it("asks the runner to end the run, which is told as cancelled; run and pause are refused until then", async () => {
+    const id = await createPipeline(api, "film_dim");
+    const claimed = await claim(api, id);
+    for (let asked = 0; asked < 2; asked++) {
+      expect(await api.post(`/pipelines/${id}/cancel`)).toMatchObject({
+        status: 200,
+        body: { status: "CANCEL_REQUESTED" },
+      });
+    }
+    for (const what of ["run", "pause"]) {
+      expect(await api.post(`/pipelines/${id}/${what}`)).toMatchObject({
+        status: 409,
+        body: { code: "STATUS_CONFLICT", pipeline_status: "CANCEL_REQUESTED" },
+      });
+    }
+    expect(await api.get(`/pipelines/${id}/status`)).toMatchObject({ body: { over: false } });
+    await api.store.finishRun(claimed, { kind: "cancelled" });
+    expect(await api.get(`/pipelines/${id}/status`)).toMatchObject({
+      body: { status: "IDLE", over: true, last_run: { status: "CANCELLED" } },
+    });
+    expect(await api.get(`/pipelines/${id}/runs?status=CANCELLED`)).toMatchObject({ body: { items: [{}] } });
+  });
+});
+
 describe("asking for a pause", () => {
   it("R3.3 requests it once, and a paused pipeline stays paused", async () => {
     const id = await createPipeline(api, "film_dim");

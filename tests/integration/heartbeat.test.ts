@@ -164,7 +164,7 @@ describe("the heartbeat", () => {
       taken.claim.pipeline.id,
     ]);
     await until("it is reported", () => taken.heartbeat.lost);
-    expect(taken.heartbeat.lostSignal.aborted).toBe(true);
+    expect(taken.heartbeat.endSignal.aborted).toBe(true);
     expect(taken.heartbeat.interruptSignal.aborted).toBe(true);
     await beats(kept.claim, 1);
     expect(kept.heartbeat.lost).toBe(false);

@@ -24,7 +24,7 @@ afterEach(async () => {
 });
 
 /** Only the statement that ends a run has it. */
-const FINISH = "CASE WHEN ($5::text[])";
+const FINISH = "CASE WHEN $2 = 'RUN_REQUESTED'";
 
 const MANY_BATCHES = { source_query: "SELECT id FROM content.film", target_key: ["id"], batch_size: 50 };
 
@@ -42,7 +42,9 @@ async function start(urls = bench.database.urls, log = recordingLog()): Promise<
 const look = async (): Promise<Scrape> => parseScrape(await registry.metrics());
 const results = async (): Promise<number[]> => {
   const shown = await look();
-  return ["success", "failed", "paused", "handed_back"].map((result) => shown.value("vitrina_runs_total", { result }));
+  return ["success", "failed", "paused", "handed_back", "cancelled"].map((result) =>
+    shown.value("vitrina_runs_total", { result }),
+  );
 };
 
 it("R9 tells a pause from a run that was handed back, and counts the batches before", async () => {
@@ -63,7 +65,7 @@ it("R9 tells a pause from a run that was handed back, and counts the batches bef
   await bench.store.requestRun(pipeline.id, "api");
   await begun();
   await stop();
-  expect(await results()).toEqual([0, 0, 1, 1]);
+  expect(await results()).toEqual([0, 0, 1, 1, 0]);
   const [sums] = await bench.query(
     "SELECT sum(rows_read)::int AS read, sum(batches)::int AS batches FROM etl.etl_runs",
   );
@@ -82,7 +84,7 @@ it("R9 counts every attempt of a run that is tried again", async () => {
   const pipeline = await bench.create({ ...MANY_BATCHES, batch_size: 5000 });
   expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", attempt: 2 });
   await until("the success is counted", async () => (await results())[0] === 1);
-  expect(await results()).toEqual([1, 1, 0, 0]);
+  expect(await results()).toEqual([1, 1, 0, 0, 0]);
   const shown = await look();
   expect(shown.value("vitrina_run_failures_total", { code: "DATABASE_UNAVAILABLE" })).toBe(1);
   expect(shown.value("vitrina_run_duration_seconds_count", { result: "failed" })).toBe(1);
@@ -101,7 +103,7 @@ it("R9 counts a run that is left to recovery, because nobody could be told how i
   // Its lease runs out, and the same runner takes it back.
   expect(await bench.ended(pipeline)).toMatchObject({ status: "SUCCESS", trigger: "recovery" });
   await until("the success is counted", async () => (await results())[0] === 1);
-  expect(await results()).toEqual([1, 1, 0, 0]);
+  expect(await results()).toEqual([1, 1, 0, 0, 0]);
   expect((await look()).value("vitrina_run_failures_total", { code: "RUNNER_LOST" })).toBe(1);
   expect((await look()).value("vitrina_lease_losses_total")).toBe(0);
 });

@@ -173,6 +173,15 @@ describe("a pipeline that waits", () => {
     expect(await runsOf(pipeline)).toMatchObject([{ status: "FAILED", error_code: "DATABASE_UNAVAILABLE" }]);
   });
 
+  it("is withdrawn at once by a cancel, and its schedule goes on", async () => {
+    const pipeline = await waitingForEver();
+    expect(await store.requestCancel(pipeline.id)).toMatchObject({ status: "IDLE", waiting: null });
+    expect(await runsOf(pipeline)).toMatchObject([{ status: "FAILED", error_code: "DATABASE_UNAVAILABLE" }]);
+    await proxy.accept();
+    await store.updatePipeline(pipeline.id, { schedule_interval: "1s" }, "test");
+    await until("its schedule fires", async () => (await runsOf(pipeline)).at(-1)?.status === "SUCCESS");
+  });
+
   it("is tried at once when somebody requests a run", async () => {
     const pipeline = await waitingForEver();
     await proxy.accept();

@@ -70,6 +70,7 @@ function claims(index: string, options: SinkRequest["options"], load: SinkReques
       claim: { pipelineId, runId: randomUUID(), epoch, batchNo: 0, followsUp: false },
       isMetaStore: async () => false,
       lost: new AbortController().signal,
+      cancelled: new AbortController().signal,
       requireLease: async () => {
         if (epoch !== latest) throw new VitrinaError("LEASE_LOST", "Another claim was made.");
       },

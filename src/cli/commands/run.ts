@@ -61,8 +61,10 @@ function followAll(cli: Cli, pipelines: readonly Pipeline[]): Promise<RunStatus[
 }
 
 function problemOf(name: string, run: Run | null): string | undefined {
-  if (run === null) return `${name} left no run behind; vitrina status ${name} shows how it is.`;
+  if (run === null) return `${name} left no run behind: the request was withdrawn. vitrina run ${name} asks again.`;
   if (run.status === "FAILED") return `${name} failed: ${run.error ?? "nothing is known of the cause."}`;
+  if (run.status === "CANCELLED")
+    return `${name} was cancelled before it had ended.\n  vitrina run ${name} continues it.`;
   if (run.status === "PAUSED") return `${name} was paused before it had ended.\n  vitrina run ${name} continues it.`;
   return undefined;
 }

@@ -5,7 +5,7 @@ import { count, localTime } from "../words.ts";
 import { REPEATED, secondsOf } from "./run.ts";
 
 const MOST = 200;
-const STATUSES: readonly Run["status"][] = ["RUNNING", "SUCCESS", "FAILED", "PAUSED"];
+const STATUSES: readonly Run["status"][] = ["RUNNING", "SUCCESS", "FAILED", "PAUSED", "HANDED_BACK", "CANCELLED"];
 
 export function addRunsCommand(program: Command): void {
   program

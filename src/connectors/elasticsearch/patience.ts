@@ -25,7 +25,11 @@ export class Patience {
     const ms = Math.max(atLeastMs, this.#waitMs * (0.5 + Math.random() / 2));
     this.#waitMs = Math.min(this.#waitMs * 2, LONGEST_WAIT_MS);
     await delay(ms, undefined, { signal: this.#lost }).catch(() => {
-      throw new VitrinaError("LEASE_LOST", "The lease was lost while the search cluster was away.", { cause: failure });
+      throw new VitrinaError(
+        "LEASE_LOST",
+        "The run was to end, or its lease was lost, while the search cluster was away.",
+        { cause: failure },
+      );
     });
   }
 

@@ -13,16 +13,19 @@ export interface PostgresSourceConfig extends Watched {
   readonly readTimeoutMs: number;
   /** A batch ends with the row that reaches this, however few rows it has. */
   readonly batchBytes: number;
+  /** Ends every session. */
+  readonly endSignal?: AbortSignal | undefined;
 }
 
 /** Everything about a source happens in sessions that can only read. */
 export async function connectToSource(
-  config: Pick<PostgresSourceConfig, "url" | "applicationName">,
+  config: Pick<PostgresSourceConfig, "url" | "applicationName" | "endSignal">,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Client> {
   return connectForData({
     url: config.url,
     applicationName: config.applicationName,
+    endSignal: config.endSignal,
     settings: {
       ...EXACT_TEXT_SETTINGS,
       default_transaction_read_only: "on",

@@ -30,7 +30,7 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink {
     async open(request: SinkRequest): Promise<SinkWriter> {
       const { target } = request;
       if (target.kind !== "postgres") throw new VitrinaError("INTERNAL", `Not a PostgreSQL target: ${target.kind}.`);
-      const client = await openWriterSession(config);
+      const client = await openWriterSession(config, request.cancelled);
       try {
         const databaseMark = await markDatabase(client);
         const together = await request.isMetaStore(databaseMark);
@@ -41,7 +41,7 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink {
         const canPull = config.loaderUrl !== undefined;
         await createStage(client, table, canPull);
         const puller = canPull
-          ? openPuller({ client, table, load, connect: () => openSibling(config, databaseMark) })
+          ? openPuller({ client, table, load, connect: () => openSibling(config, databaseMark, request.cancelled) })
           : undefined;
         return tableWriter({ client, table, load, resumed, kept, together, databaseMark, puller });
       } catch (error) {
@@ -79,13 +79,13 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink {
   };
 }
 
-function openWriterSession(config: PostgresSinkConfig): Promise<Client> {
-  return openSession(config, { lockMs: config.lockTimeoutMs, idleMs: config.idleTimeoutMs });
+function openWriterSession(config: PostgresSinkConfig, endSignal?: AbortSignal): Promise<Client> {
+  return openSession(config, { lockMs: config.lockTimeoutMs, idleMs: config.idleTimeoutMs }, endSignal);
 }
 
 /** An address may lead to another server now: after a failover, or by a name of several servers. */
-async function openSibling(config: PostgresSinkConfig, mark: DatabaseMark): Promise<Client> {
-  const client = await openWriterSession(config);
+async function openSibling(config: PostgresSinkConfig, mark: DatabaseMark, endSignal: AbortSignal): Promise<Client> {
+  const client = await openWriterSession(config, endSignal);
   if (await seesMark(client, mark)) return client;
   await client.end();
   throw new VitrinaError("DATABASE_UNAVAILABLE", "Two sessions of the target reached two different servers.");
@@ -96,11 +96,16 @@ interface SessionLimits {
   readonly idleMs: number;
 }
 
-async function openSession(config: PostgresSinkConfig, { lockMs, idleMs }: SessionLimits): Promise<Client> {
+async function openSession(
+  config: PostgresSinkConfig,
+  { lockMs, idleMs }: SessionLimits,
+  endSignal?: AbortSignal,
+): Promise<Client> {
   const { loaderUrl } = config;
   return connectForData({
     url: loaderUrl ?? config.url,
     applicationName: config.applicationName,
+    endSignal,
     settings: {
       ...EXACT_TEXT_SETTINGS,
       ...(loaderUrl !== undefined && { role: "vitrina_writer" }),

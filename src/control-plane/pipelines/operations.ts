@@ -115,6 +115,15 @@ export const operations = {
     params,
     response: { 200: thePipeline, ...problems(404, 409) },
   },
+  cancelPipeline: {
+    tags,
+    operationId: "cancelPipeline",
+    summary: "Cancel a run, or the request for one",
+    description:
+      "A request that no runner has taken is withdrawn at once. A run ends soon: the batch under way is given up, those before it stay, and a later run continues there. The pipeline is then as it was before the run was requested. Where nothing is requested or under way, nothing changes.",
+    params,
+    response: { 200: thePipeline, ...problems(404, 409) },
+  },
   restorePreviousTarget: {
     tags,
     operationId: "restorePreviousTarget",

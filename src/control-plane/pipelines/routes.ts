@@ -76,6 +76,13 @@ function requestRoutes(api: Api, { store, log }: ApiParts): void {
     logStatusChange(log, request, before, pipeline, "pause requested");
     return sendPipeline(reply, pipeline);
   });
+
+  api.post("/pipelines/:id/cancel", { schema: operations.cancelPipeline }, async (request, reply) => {
+    const before = await store.getPipeline(request.params.id);
+    const pipeline = await store.requestCancel(before.id);
+    logStatusChange(log, request, before, pipeline, "cancel requested");
+    return sendPipeline(reply, pipeline);
+  });
 }
 
 function restoreRoutes(api: Api, { store, targets, log }: ApiParts): void {

@@ -2,7 +2,13 @@ import type { ScanPosition } from "../../domain/checkpoint.ts";
 import { ERROR_CATALOGUE, VitrinaError } from "../../domain/error-catalogue.ts";
 import { MAX_LOSSES } from "../../domain/lease.ts";
 import type { RunId } from "../../domain/pipeline.ts";
-import { type PipelineEvent, type PipelineStatus, transitionsOf } from "../../domain/pipeline-status.ts";
+import {
+  nextStatus,
+  type PipelineEvent,
+  type PipelineStatus,
+  type RestingStatus,
+  transitionsOf,
+} from "../../domain/pipeline-status.ts";
 import { mayPass } from "../../domain/retry-policy.ts";
 import { type RunStatus, type RunTrigger, shortenError } from "../../domain/run.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
@@ -94,8 +100,10 @@ function eventsOf(outcome: RunOutcome): readonly PipelineEvent[] {
     // A pause asked for after the last batch is still a pause: the next run finds nothing left and succeeds.
     case "succeeded":
       return outcome.inParts ? ["hand_back"] : ["succeed", "pause"];
+    // Somebody may have asked to cancel it since the runner saw the request to pause.
     case "paused":
-      return ["pause"];
+    case "cancelled":
+      return ["pause", "cancel"];
     case "handed_back":
     case "waiting":
       return ["hand_back"];
@@ -104,35 +112,28 @@ function eventsOf(outcome: RunOutcome): readonly PipelineEvent[] {
   }
 }
 
-/** Of the status that the row has when it is locked: a pause may be committed while this statement waits for it. */
-const STATUS_AFTER = "($5::text[])[array_position($4::text[], p.status)]";
-
 export async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): Promise<PipelineStatus> {
   return inTransaction(pool, async (client) => {
-    const transitions = eventsOf(outcome).map(transitionsOf);
-    const released = await client.query(
+    const held = await lockLease(client, claim);
+    const [status] = eventsOf(outcome).flatMap((event) => nextStatus(held.status, event, held.before) ?? []);
+    if (status === undefined) throw leaseLost(claim);
+    await client.query(
       `UPDATE etl.etl_pipelines p
-          SET status = ${STATUS_AFTER}, lease_owner = NULL, lease_expires_at = NULL,
-              run_requested_at = CASE WHEN ${STATUS_AFTER} = 'RUN_REQUESTED' THEN clock_timestamp() END,
-              run_trigger = CASE WHEN ${STATUS_AFTER} = 'RUN_REQUESTED' THEN $6 END,
-              failure_may_pass = $7, ${TROUBLE_AFTER[outcome.kind] ?? ""}
-              restore_id = CASE WHEN ${STATUS_AFTER} = 'RUN_REQUESTED' THEN p.restore_id END
-        WHERE p.id = $1 AND p.lease_owner = $2 AND p.lease_epoch = $3 AND p.status = ANY ($4)
-        RETURNING p.status`,
+          SET status = $2, lease_owner = NULL, lease_expires_at = NULL,
+              run_requested_at = CASE WHEN $2 = 'RUN_REQUESTED' THEN clock_timestamp() END,
+              run_trigger = CASE WHEN $2 = 'RUN_REQUESTED' THEN $3 END,
+              failure_may_pass = coalesce($4, p.failure_may_pass), ${TROUBLE_AFTER[outcome.kind] ?? ""}
+              restore_id = CASE WHEN $2 = 'RUN_REQUESTED' THEN p.restore_id END
+        WHERE p.id = $1`,
       [
         claim.pipeline.id,
-        claim.runnerId,
-        claim.epoch,
-        transitions.flatMap(({ from }) => from),
-        transitions.flatMap(({ to }) => to),
+        status,
         triggerAfter(outcome, claim),
-        outcome.kind === "failed" && mayPass(ERROR_CATALOGUE[outcome.code].retry),
+        outcome.kind === "failed" ? mayPass(ERROR_CATALOGUE[outcome.code].retry) : null,
         ...(outcome.kind === "waiting" ? waitingValues(claim, outcome) : []),
       ],
     );
-    const status = released.rows[0]?.status as PipelineStatus | undefined;
-    if (status === undefined) throw leaseLost(claim);
-    const ended = "code" in outcome ? "FAILED" : runStatusAfter(status, outcome);
+    const ended = runStatusAfter(held.status, outcome);
     await endRun(client, claim, ended, "code" in outcome ? outcome : undefined);
     if (ended === "SUCCESS") {
       await client.query(
@@ -146,15 +147,16 @@ export async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): 
   });
 }
 
-/** Taken back by a trigger where a pause was asked for meanwhile. */
+/** Taken back by a trigger where a pause or an end was asked for meanwhile. */
 const BEGIN_WAITING = `
-              not_before = clock_timestamp() + make_interval(secs => $8::float8 / 1000),
-              troubled_since = CASE WHEN $9 THEN clock_timestamp() ELSE coalesce(p.troubled_since, clock_timestamp()) END,
-              failed_attempts = $10, trouble_code = $11, trouble = $12,`;
+              not_before = clock_timestamp() + make_interval(secs => $5::float8 / 1000),
+              troubled_since = CASE WHEN $6 THEN clock_timestamp() ELSE coalesce(p.troubled_since, clock_timestamp()) END,
+              failed_attempts = $7, trouble_code = $8, trouble = $9,`;
 
 const TROUBLE_AFTER: Partial<Record<RunOutcome["kind"], string>> = {
   waiting: BEGIN_WAITING,
-  succeeded: "troubled_since = NULL, failed_attempts = 0, trouble_code = NULL, trouble = NULL,",
+  // Where a further run follows, it is the success that goes before it.
+  succeeded: "status_before = 'IDLE', troubled_since = NULL, failed_attempts = 0, trouble_code = NULL, trouble = NULL,",
 };
 
 function waitingValues({ attempt }: Claim, outcome: RunOutcome & { kind: "waiting" }): unknown[] {
@@ -167,10 +169,12 @@ function triggerAfter({ kind }: RunOutcome, { trigger }: Claim): RunTrigger {
   return kind === "succeeded" ? "follow_up" : "recovery";
 }
 
-function runStatusAfter(status: PipelineStatus, { kind }: RunOutcome): RunStatus {
-  if (status === "IDLE") return "SUCCESS";
-  if (status === "RUN_REQUESTED") return kind === "succeeded" ? "SUCCESS" : "HANDED_BACK";
-  return status === "FAILED" ? "FAILED" : "PAUSED";
+function runStatusAfter(held: PipelineStatus, outcome: RunOutcome): RunStatus {
+  if ("code" in outcome) return "FAILED";
+  if (held === "PAUSE_REQUESTED") return "PAUSED";
+  // What was read in parts is a success only with the run that follows.
+  if (outcome.kind === "succeeded" && (held === "RUNNING" || !outcome.inParts)) return "SUCCESS";
+  return held === "CANCEL_REQUESTED" ? "CANCELLED" : "HANDED_BACK";
 }
 
 async function endRun(client: SqlSession, claim: Claim, status: RunStatus, failure?: RunFailure): Promise<void> {
@@ -183,7 +187,21 @@ async function endRun(client: SqlSession, claim: Claim, status: RunStatus, failu
 }
 
 const LOCK_LEASE = `
-  SELECT id FROM etl.etl_pipelines WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3 FOR NO KEY UPDATE`;
+  SELECT status, status_before FROM etl.etl_pipelines
+   WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3 FOR NO KEY UPDATE`;
+
+interface HeldStatus {
+  readonly status: PipelineStatus;
+  /** Before the run was requested. */
+  readonly before: RestingStatus;
+}
+
+/** As it is when the row is locked: until the end of the transaction nobody can ask for anything else. */
+async function lockLease(client: SqlSession, claim: Claim): Promise<HeldStatus> {
+  const { rows } = await client.query(LOCK_LEASE, [claim.pipeline.id, claim.runnerId, claim.epoch]);
+  if (rows[0] === undefined) throw leaseLost(claim);
+  return { status: rows[0]["status"] as PipelineStatus, before: rows[0]["status_before"] as RestingStatus };
+}
 
 const NEXT_ATTEMPT = `
   WITH run AS (
@@ -198,8 +216,7 @@ const NEXT_ATTEMPT = `
 
 export async function startNextAttempt(pool: Pool, claim: Claim, failure: RunFailure): Promise<Claim> {
   return inTransaction(pool, async (client) => {
-    const held = await client.query(LOCK_LEASE, [claim.pipeline.id, claim.runnerId, claim.epoch]);
-    if (held.rowCount !== 1) throw leaseLost(claim);
+    await lockLease(client, claim);
     await endRun(client, claim, "FAILED", failure);
     const { rows } = await client.query(NEXT_ATTEMPT, [claim.pipeline.id, claim.attempt + 1, claim.trigger]);
     return claimFromRow(rows[0]);
@@ -214,25 +231,28 @@ export async function attemptBegins(pool: Pool, { runId }: Claim): Promise<void>
 
 /**
  * The run of a lost runner is FAILED; its pipeline goes on by itself, unless the last runs were all lost before they
- * committed a single batch: then something in the pipeline kills the runners, and a person must look.
+ * committed a single batch: then something in the pipeline kills the runners, and a person must look. A run that
+ * somebody wanted to cancel is CANCELLED by this, and nothing goes on.
  */
 const RESCUE = `
   WITH expired AS (
-    SELECT id FROM etl.etl_pipelines
-     WHERE status IN ('RUNNING', 'PAUSE_REQUESTED') AND lease_expires_at < clock_timestamp()
+    SELECT id, status = 'CANCEL_REQUESTED' AS cancelled FROM etl.etl_pipelines
+     WHERE status IN ('RUNNING', 'PAUSE_REQUESTED', 'CANCEL_REQUESTED') AND lease_expires_at < clock_timestamp()
      FOR NO KEY UPDATE SKIP LOCKED
   ), lost AS (
     UPDATE etl.etl_runs r
-       SET status = 'FAILED', finished_at = clock_timestamp(),
-           error_code = CASE WHEN pg_postmaster_start_time() > r.started_at THEN 'DATABASE_RESTARTED' ELSE 'RUNNER_LOST' END,
-           error = CASE WHEN pg_postmaster_start_time() > r.started_at
+       SET status = CASE WHEN expired.cancelled THEN 'CANCELLED' ELSE 'FAILED' END, finished_at = clock_timestamp(),
+           error_code = CASE WHEN expired.cancelled THEN NULL
+                             WHEN pg_postmaster_start_time() > r.started_at THEN 'DATABASE_RESTARTED' ELSE 'RUNNER_LOST' END,
+           error = CASE WHEN expired.cancelled THEN NULL
+                        WHEN pg_postmaster_start_time() > r.started_at
                         THEN 'PostgreSQL, which keeps the meta-store, was restarted during the run.'
                         ELSE 'The runner disappeared: its lease ran out without a sign of life.' END
       FROM expired WHERE r.pipeline_id = expired.id AND r.status = 'RUNNING'
     RETURNING r.id, r.pipeline_id, r.batches, r.error_code
   ), judged AS (
     SELECT e.id, l.id AS run_id, l.error_code,
-           l.batches = 0 AND (
+           l.batches = 0 AND NOT e.cancelled AND (
              SELECT count(*) FILTER (WHERE recent.error_code IN ('RUNNER_LOST', 'DATABASE_RESTARTED') AND recent.batches = 0)
                FROM (SELECT r.error_code, r.batches FROM etl.etl_runs r
                       WHERE r.pipeline_id = e.id AND r.id <> l.id
@@ -240,7 +260,8 @@ const RESCUE = `
       FROM expired e LEFT JOIN lost l ON l.pipeline_id = e.id
   )
   UPDATE etl.etl_pipelines p
-     SET status = CASE WHEN judged.hopeless THEN 'FAILED' ELSE t.to_status END,
+     SET status = CASE WHEN judged.hopeless THEN 'FAILED' ELSE coalesce(t.to_status, p.status_before) END,
+         failure_may_pass = p.failure_may_pass AND NOT coalesce(judged.hopeless, false),
          lease_owner = NULL, lease_expires_at = NULL,
          run_requested_at = CASE WHEN t.to_status = 'RUN_REQUESTED' THEN clock_timestamp() END,
          run_trigger = CASE WHEN t.to_status = 'RUN_REQUESTED' THEN 'recovery' END,

@@ -205,6 +205,22 @@ export async function requestPause(pool: Pool, id: PipelineId): Promise<Pipeline
   return rows[0] === undefined ? explainRefusal(pool, id, "request_pause") : pipelineFromRow(rows[0]);
 }
 
+/** A request to restore that nobody has begun is withdrawn as a whole: a later run is an ordinary one. */
+export async function requestCancel(pool: Pool, id: PipelineId): Promise<Pipeline> {
+  const { from, to } = transitionsOf("request_cancel");
+  const { rows } = await pool.query(
+    `UPDATE etl.etl_pipelines p
+        SET status = coalesce(${NEXT_STATUS}, p.status_before),
+            run_requested_at = CASE WHEN p.status = 'RUN_REQUESTED' THEN NULL ELSE p.run_requested_at END,
+            run_trigger = CASE WHEN p.status = 'RUN_REQUESTED' THEN NULL ELSE p.run_trigger END,
+            restore_id = CASE WHEN p.status = 'RUN_REQUESTED' THEN NULL ELSE p.restore_id END
+      WHERE p.id = $1 AND p.status = ANY ($2)
+      RETURNING ${PIPELINE_COLUMNS}`,
+    [id, from, to],
+  );
+  return rows[0] === undefined ? explainRefusal(pool, id, "request_cancel") : pipelineFromRow(rows[0]);
+}
+
 /** Not while it is paused: the load that was paused would be lost. */
 export async function requestRestore(pool: Pool, id: PipelineId): Promise<Pipeline> {
   const { rows } = await pool.query(
@@ -226,14 +242,16 @@ export async function requestRestore(pool: Pool, id: PipelineId): Promise<Pipeli
   );
 }
 
-async function explainRefusal(session: SqlSession, id: PipelineId, event: PipelineEvent): Promise<never> {
+type AskedFor = Extract<PipelineEvent, `request_${string}`>;
+
+async function explainRefusal(session: SqlSession, id: PipelineId, event: AskedFor): Promise<never> {
   const { name, status, enabled } = await getPipeline(session, id);
   if (event === "request_run" && !enabled) {
     throw new VitrinaError("PIPELINE_DISABLED", `${name} is disabled, so it does not run.`, {
       extra: { pipeline_status: status },
     });
   }
-  const verb = event === "request_run" ? "run" : "paused";
+  const verb = { request_run: "run", request_cancel: "cancelled", request_pause: "paused" }[event];
   const allowed = transitionsOf(event).from.join(", ");
   throw new VitrinaError("STATUS_CONFLICT", `${name} is ${status}; it can be ${verb} only when it is ${allowed}.`, {
     extra: { pipeline_status: status },

@@ -44,7 +44,7 @@ export async function listRunners(pool: Pool): Promise<RunnerView[]> {
                        'lease_expires_at', to_char(p.lease_expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
                      ORDER BY p.name)
                 FROM etl.etl_pipelines p
-               WHERE p.lease_owner = r.id AND p.status IN ('RUNNING', 'PAUSE_REQUESTED')), '[]') AS holds
+               WHERE p.lease_owner = r.id AND p.status IN ('RUNNING', 'PAUSE_REQUESTED', 'CANCEL_REQUESTED')), '[]') AS holds
        FROM etl.etl_runners r
       WHERE r.last_seen_at > clock_timestamp() - interval '1 day'
       ORDER BY alive DESC, r.started_at DESC, r.id`,

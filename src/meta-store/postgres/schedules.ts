@@ -34,7 +34,7 @@ export async function upcomingSchedules(pool: Pool, limit: number): Promise<Upco
  */
 const ADVANCE = `
   WITH tick AS (
-    SELECT id, (status = 'IDLE' OR failure_may_pass) AND next_run_at <= clock_timestamp() AS fires FROM etl.etl_pipelines
+    SELECT id, (status = 'IDLE' OR (status = 'FAILED' AND failure_may_pass)) AND next_run_at <= clock_timestamp() AS fires FROM etl.etl_pipelines
      WHERE id = $1 AND enabled AND schedule_interval = $2 AND next_run_at IS NOT DISTINCT FROM $3::timestamptz
      FOR NO KEY UPDATE SKIP LOCKED
   )

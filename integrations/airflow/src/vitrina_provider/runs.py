@@ -18,6 +18,8 @@ _COUNTS = (
     "batches",
 )
 
+_STOPPED = ("PAUSED", "CANCELLED")
+
 
 def has_ended_badly(status: dict[str, Any]) -> bool:
     """True when nothing of the request is under way any more, and it did not succeed."""
@@ -34,11 +36,12 @@ def result_of(status: dict[str, Any], *, fail_fast: bool) -> dict[str, Any]:
     """What a succeeded run leaves in XCom; for any other end, the exception that fails the task."""
     name, run = status["name"], status["last_run"]
     if run is None:
-        raise task_failure(f"{name} left no run behind; its status is {status['status']}.", may_pass=True)
-    if run["status"] == "PAUSED":
-        # Somebody paused it in Vitrina. A retry would resume it against their will.
+        # Somebody withdrew the request before a runner took it. A retry would ask again against their will.
+        raise task_failure(f"{name} left no run behind: the request was withdrawn.", may_pass=not fail_fast)
+    if run["status"] in _STOPPED:
+        # Somebody stopped it in Vitrina. A retry would resume it against their will.
         hint = "It continues where it stopped when it is run again: clear the task, or run it in Vitrina."
-        raise task_failure(f"{name} was paused before it had ended. {hint}", may_pass=not fail_fast)
+        raise task_failure(f"{name} was {run['status'].lower()} before it had ended. {hint}", may_pass=not fail_fast)
     if run["status"] != "SUCCESS":
         code = run["error_code"] or "UNKNOWN"
         sentence = run["error"] or "Nothing is known of the cause."

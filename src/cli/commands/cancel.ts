@@ -1,0 +1,46 @@
+import type { Command } from "commander";
+import { type Cli, withCli } from "../cli.ts";
+import { requireYes } from "../confirm.ts";
+import { CliFailure, EXIT } from "../failure.ts";
+import { interruptible, poll } from "../poll.ts";
+import { pipelineTable } from "./pipelines.ts";
+import { statusTable } from "./status.ts";
+
+interface CancelOptions {
+  readonly yes?: boolean;
+  readonly wait?: boolean;
+}
+
+export function addCancelCommand(program: Command): void {
+  program
+    .command("cancel")
+    .argument("<name>", "name or id of the pipeline")
+    .description("withdraw a requested run, or end the one under way; the pipeline is then as it was before")
+    .option("--yes", "do not ask whether to end a run under way")
+    .option("--wait", "wait until it has ended")
+    .action(withCli(cancel));
+}
+
+async function cancel(cli: Cli, id: string, { yes = false, wait = false }: CancelOptions): Promise<void> {
+  const params = { id };
+  if (!yes) await confirmIfRunning(cli, id);
+  const pipeline = await cli.api.request("cancelPipeline", { params });
+  if (!wait) return cli.show(pipeline, () => pipelineTable([pipeline]));
+  const { run_request } = pipeline;
+  const status = await interruptible(cli.terminal, "It stays asked for.", () =>
+    poll(cli.terminal.say, {
+      look: () => cli.api.request("getPipelineStatus", { params, query: { run_request } }),
+      isOver: ({ over }) => over,
+    }),
+  );
+  cli.show(status, () => statusTable([status]));
+  if (pipeline.status !== "CANCEL_REQUESTED" || status.last_run?.status === "CANCELLED") return;
+  throw new CliFailure(EXIT.failed, `${pipeline.name} ended before it could be cancelled: ${status.last_run?.status}.`);
+}
+
+/** A request that nobody has taken is withdrawn without a question: no work is lost by it. */
+async function confirmIfRunning(cli: Cli, id: string): Promise<void> {
+  const { name, status } = await cli.api.request("getPipelineStatus", { params: { id } });
+  if (status !== "RUNNING" && status !== "PAUSE_REQUESTED") return;
+  await requireYes(cli.terminal, `The run of ${name} ends without its last batch; vitrina run ${name} continues it.`);
+}
