@@ -58,6 +58,25 @@ describe("saving judges as validate does", () => {
     expectProblem(await api.post("/pipelines", refused), "INVALID_REQUEST");
   });
 
+  it("names the tables whose changes an incremental pipeline does not see", async () => {
+    await api.database.query(`CREATE SCHEMA IF NOT EXISTS content; GRANT USAGE ON SCHEMA content TO vitrina_reader;
+      CREATE TABLE content.seen (id int, modified timestamptz);
+      CREATE TABLE content.unseen (id int, label text);
+      GRANT SELECT ON content.seen, content.unseen TO vitrina_reader`);
+    const joined = pipelineBody("joined", {
+      source_query: "SELECT s.id, s.modified, u.label FROM content.seen s JOIN content.unseen u ON u.id = s.id",
+      mode: "incremental",
+      incremental_key: "modified",
+      incremental_id_key: "id",
+    });
+    expect(await api.post("/apply", { pipelines: [joined] })).toMatchObject({
+      status: 200,
+      body: {
+        pipelines: [{ warnings: [{ code: "CHANGES_UNSEEN", message: expect.stringContaining("content.unseen") }] }],
+      },
+    });
+  });
+
   it("tells mistakes of form, target and query at once", async () => {
     const wrong = { batch_size: 0, target_table: "etl.etl_runs", source_query: MISSING, nonsense: 1 };
     const places = ["/batch_size", "/nonsense", "/source_query", "/target_table"];

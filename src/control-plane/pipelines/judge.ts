@@ -4,6 +4,7 @@ import { type ErrorCode, type Problem, VitrinaError } from "../../domain/error-c
 import { type PipelineConfig, readableConfig } from "../../domain/pipeline.ts";
 import { inspectTaskPlan } from "../../domain/task-plan.ts";
 import { type Finding, Findings } from "../validate/findings.ts";
+import { checkUnseen } from "../validate/unseen.ts";
 import { checkSourceQuery, openSource, type ValidateParts } from "../validate/validate.ts";
 import { formProblems, invalidRequest } from "../validation.ts";
 import { configurationProblems, queryProblems } from "./check-configuration.ts";
@@ -90,7 +91,8 @@ async function askSource(parts: ValidateParts, config: PipelineConfig): Promise<
   const source = openSource(validator);
   if (source === undefined) return findings.all;
   try {
-    await checkSourceQuery(validator, source);
+    const query = await checkSourceQuery(validator, source);
+    if (query !== undefined) await checkUnseen(validator, source, query);
   } finally {
     await source.close();
   }
