@@ -18,6 +18,7 @@ import { parseTaskPlan, type TaskPlan } from "../domain/task-plan.ts";
 import { type Candidate, type Horizon, isTimeType, type Watermark } from "../domain/watermark.ts";
 import type { BatchCommit, Claim, PipelineState } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
+import { databaseError } from "../postgres/errors.ts";
 import { unseenTables } from "../sql-guard/unseen-tables.ts";
 import { openChain } from "../tasks/open-chain.ts";
 import type { Transform } from "../tasks/task.ts";
@@ -209,7 +210,13 @@ async function openIncremental(
 
 /** Once per run, for whoever wonders why the mart does not follow. A run does not fail for want of this. */
 async function tellUnseen(source: Source, { readerQuery }: TaskPlan, key: string, log: Log): Promise<void> {
-  const tables = await source.lendSession((session) => unseenTables(session, readerQuery, key)).catch(() => []);
+  const tables = await source
+    .lendSession((session) => unseenTables(session, readerQuery, key))
+    .catch((error: unknown) => {
+      const reason = databaseError(error, "look at the query").message;
+      log.warn({ reason }, "it is unknown which tables' changes are not seen by this load");
+      return [];
+    });
   if (tables.length > 0)
     log.warn({ tables, incremental_key: key }, "changes of these tables are not seen by this load");
 }

@@ -1,4 +1,6 @@
+import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
+import { findExcess } from "./limits.ts";
 import { shown } from "./refusal.ts";
 import { type Fields, isObject, namesIn, type Statement, statementsOf, textOf } from "./tree.ts";
 
@@ -13,9 +15,9 @@ export async function unseenTables(session: SqlSession, query: string, key: stri
   if (statement === undefined) return [];
   const analysis = new Analysis(session);
   const select = selectOf(statement.node);
-  // A name that PostgreSQL made up is not worth a guess.
-  if (!(await analysis.columnsOf(select, NO_CTES)).includes(key)) return [];
-  return [...(await analysis.unseenIn(select, [key], NO_CTES))].sort();
+  // Of a column that cannot be found nothing can be told.
+  if (!(await analysis.columnsOf(select, undefined)).includes(key)) return [];
+  return [...(await analysis.unseenIn(select, [key], undefined))].sort();
 }
 
 /** Something in a FROM: what it is called, what columns it has, and what of it is not seen when only some are used. */
@@ -27,10 +29,16 @@ interface Item {
   outward(used: readonly string[]): readonly Reference[];
 }
 
-type Ctes = ReadonlyMap<string, Fields>;
+/** Common table expressions that can be named somewhere, each with those that its own query can name. */
+interface Scope {
+  readonly names: ReadonlyMap<string, { readonly cte: Fields; readonly scope: Scope | undefined }>;
+  readonly outer: Scope | undefined;
+}
 
-const NO_CTES: Ctes = new Map();
 const NOTHING: ReadonlySet<string> = new Set();
+
+/** A query has tens of SELECTs, each of which is used in one or two ways. */
+const MOST_STEPS = 500;
 
 interface Relation {
   readonly columns: readonly string[];
@@ -42,79 +50,106 @@ class Analysis {
   readonly #relations = new Map<string, Promise<Relation>>();
   /** CTEs that refer to themselves, and what else would never end. */
   readonly #underWay = new Set<Fields>();
+  readonly #columns = new Map<Fields, readonly string[]>();
+  /** By the columns that are used. A CTE that is named twice in each of a row of others is met 2ⁿ times. */
+  readonly #unseen = new Map<Fields, Map<string, ReadonlySet<string>>>();
+  #steps = 0;
 
   constructor(session: SqlSession) {
     this.#session = session;
   }
 
   /** `used`: columns of the result; none of them: everything that is read is unseen. */
-  async unseenIn(select: Fields, used: readonly string[], around: Ctes): Promise<ReadonlySet<string>> {
+  async unseenIn(select: Fields, used: readonly string[], around: Scope | undefined): Promise<ReadonlySet<string>> {
     if (this.#underWay.has(select)) return NOTHING;
+    const answers = this.#unseen.get(select) ?? new Map<string, ReadonlySet<string>>();
+    this.#unseen.set(select, answers);
+    const question = JSON.stringify([...new Set(used)].sort());
+    const known = answers.get(question);
+    if (known !== undefined) return known;
+    this.#takeStep();
     this.#underWay.add(select);
     try {
-      const ctes = new Map([...around, ...ctesOf(select)]);
+      const scope = scopeOf(select, around);
       const [left, right] = [select["larg"], select["rarg"]];
-      if (isObject(left) && isObject(right)) return await this.#unseenInBoth(left, right, used, ctes);
-      return await this.#unseenInOne(select, used, ctes);
+      const unseen =
+        isObject(left) && isObject(right)
+          ? await this.#unseenInBoth(left, right, used, scope)
+          : await this.#unseenInOne(select, used, scope);
+      answers.set(question, unseen);
+      return unseen;
     } finally {
       this.#underWay.delete(select);
     }
   }
 
+  /** Whoever wants to can still make a query that is used in ever more ways; nobody needs the answer for it. */
+  #takeStep(): void {
+    this.#steps += 1;
+    if (this.#steps > MOST_STEPS)
+      throw new VitrinaError("STATEMENT_TIMEOUT", "The query refers to itself in too many ways.");
+  }
+
   /** The columns of a UNION have the names of its first query, and the places of all. */
-  async #unseenInBoth(left: Fields, right: Fields, used: readonly string[], ctes: Ctes): Promise<ReadonlySet<string>> {
-    const [ofLeft, ofRight] = [await this.columnsOf(left, ctes), await this.columnsOf(right, ctes)];
+  async #unseenInBoth(
+    left: Fields,
+    right: Fields,
+    used: readonly string[],
+    scope: Scope | undefined,
+  ): Promise<ReadonlySet<string>> {
+    const [ofLeft, ofRight] = [await this.columnsOf(left, scope), await this.columnsOf(right, scope)];
     const usedOfRight = used.flatMap((name) => ofRight[ofLeft.indexOf(name)] ?? []);
-    return union([await this.unseenIn(left, used, ctes), await this.unseenIn(right, usedOfRight, ctes)]);
+    return union([await this.unseenIn(left, used, scope), await this.unseenIn(right, usedOfRight, scope)]);
   }
 
   /** One after the other: a CTE that is under way is one that refers to itself. */
-  async #unseenInOne(select: Fields, used: readonly string[], ctes: Ctes): Promise<ReadonlySet<string>> {
-    const items = await this.#itemsOf(listOf(select["fromClause"]), ctes);
+  async #unseenInOne(select: Fields, used: readonly string[], scope: Scope | undefined): Promise<ReadonlySet<string>> {
+    const items = await this.#itemsOf(listOf(select["fromClause"]), scope);
     const { fromClause, withClause: _, targetList, ...clauses } = select;
     const [ofKey, others] = splitTargets(listOf(targetList), used, items);
     const direct = referencesIn(ofKey);
-    const keys = [...direct, ...items.flatMap((item) => item.outward(columnsTaken(item, direct, items)))];
+    const keys = [...direct, ...items.flatMap((item) => item.outward(columnsTaken(item, direct)))];
     const unseen: ReadonlySet<string>[] = [];
-    for (const item of items) unseen.push(await item.unseen(columnsTaken(item, keys, items)));
-    for (const sub of subqueriesIn(ofKey)) unseen.push(await this.#unseenInValue(sub, ctes));
-    for (const sub of subqueriesIn([clauses, fromClause, others])) unseen.push(await this.unseenIn(sub, [], ctes));
+    for (const item of items) unseen.push(await item.unseen(columnsTaken(item, keys)));
+    for (const sub of subqueriesIn(ofKey)) unseen.push(await this.#unseenInValue(sub, scope));
+    for (const sub of subqueriesIn([clauses, fromClause, others])) unseen.push(await this.unseenIn(sub, [], scope));
     return union(unseen);
   }
 
   /** A subquery in the expression of the key: its own column is what is used of it. */
-  async #unseenInValue(select: Fields, ctes: Ctes): Promise<ReadonlySet<string>> {
-    return this.unseenIn(select, (await this.columnsOf(select, ctes)).slice(0, 1), ctes);
+  async #unseenInValue(select: Fields, scope: Scope | undefined): Promise<ReadonlySet<string>> {
+    return this.unseenIn(select, (await this.columnsOf(select, scope)).slice(0, 1), scope);
   }
 
-  async #itemsOf(from: readonly unknown[], ctes: Ctes): Promise<Item[]> {
+  async #itemsOf(from: readonly unknown[], scope: Scope | undefined): Promise<Item[]> {
     const items: Item[] = [];
     for (const node of from) {
       const [kind = "", fields] = Object.entries(isObject(node) ? node : {})[0] ?? [];
       if (!isObject(fields)) continue;
-      if (kind === "JoinExpr") items.push(...(await this.#itemsOf([fields["larg"], fields["rarg"]], ctes)));
-      else if (kind === "RangeVar") items.push(await this.#namedItem(fields, ctes));
+      if (kind === "JoinExpr") items.push(...(await this.#itemsOf([fields["larg"], fields["rarg"]], scope)));
+      else if (kind === "RangeVar") items.push(await this.#namedItem(fields, scope));
       else if (kind === "RangeSubselect") {
-        const item = await this.#queryItem(aliasOf(fields), selectOf(fields["subquery"]), ctes);
+        const item = await this.#queryItem(aliasOf(fields), selectOf(fields["subquery"]), scope);
         items.push(fields["lateral"] === true ? item : { ...item, outward: () => [] });
       }
     }
     return items;
   }
 
-  async #namedItem(fields: Fields, ctes: Ctes): Promise<Item> {
+  async #namedItem(fields: Fields, scope: Scope | undefined): Promise<Item> {
     const { schemaname, relname } = fields;
     const alias = aliasOf(fields);
     const name = alias.name === "" ? textOf(relname) : alias.name;
-    const cte = schemaname === undefined ? ctes.get(textOf(relname)) : undefined;
-    if (cte !== undefined) {
-      const columns = alias.columns.length > 0 ? alias.columns : namesIn(cte["aliascolnames"]);
-      return { ...(await this.#queryItem({ name, columns }, selectOf(cte["ctequery"]), ctes)), outward: () => [] };
+    const found = schemaname === undefined ? lookUp(textOf(relname), scope) : undefined;
+    if (found !== undefined) {
+      const { aliascolnames, ctequery } = found.cte;
+      const columns = alias.columns.length > 0 ? alias.columns : namesIn(aliascolnames);
+      return { ...(await this.#queryItem({ name, columns }, selectOf(ctequery), found.scope)), outward: () => [] };
     }
     const { columns, query } = await this.#relation(textOf(schemaname), textOf(relname));
     if (query !== undefined) {
       const own = alias.columns.length > 0 ? alias.columns : columns;
-      return { ...(await this.#queryItem({ name, columns: own }, query, NO_CTES)), outward: () => [] };
+      return { ...(await this.#queryItem({ name, columns: own }, query, undefined)), outward: () => [] };
     }
     const label = shown(textOf(schemaname), textOf(relname));
     return {
@@ -125,23 +160,32 @@ class Analysis {
     };
   }
 
-  async #queryItem(alias: Alias, select: Fields, ctes: Ctes): Promise<Item> {
-    const inner = this.#underWay.has(select) ? [] : await this.columnsOf(select, ctes);
+  async #queryItem(alias: Alias, select: Fields, scope: Scope | undefined): Promise<Item> {
+    const inner = this.#underWay.has(select) ? [] : await this.columnsOf(select, scope);
     const columns = renamed(inner, alias.columns);
     const own = (used: readonly string[]): string[] => used.flatMap((name) => inner[columns.indexOf(name)] ?? []);
     return {
       name: alias.name,
       columns,
-      unseen: (used) => this.unseenIn(select, own(used), ctes),
+      unseen: (used) => this.unseenIn(select, own(used), scope),
       outward: (used) =>
         referencesIn(splitTargets(listOf(select["targetList"]), own(used), [])[0]).filter(({ table }) => table !== ""),
     };
   }
 
-  async columnsOf(select: Fields, around: Ctes): Promise<readonly string[]> {
-    const ctes = new Map([...around, ...ctesOf(select)]);
-    if (isObject(select["larg"])) return this.columnsOf(select["larg"], ctes);
-    const items = hasStar(select) ? await this.#itemsOf(listOf(select["fromClause"]), ctes) : [];
+  async columnsOf(select: Fields, around: Scope | undefined): Promise<readonly string[]> {
+    const known = this.#columns.get(select);
+    if (known !== undefined) return known;
+    // What a CTE that is still being looked at gives by a star is not worth a guess.
+    this.#columns.set(select, []);
+    const columns = await this.#findColumns(select, scopeOf(select, around));
+    this.#columns.set(select, columns);
+    return columns;
+  }
+
+  async #findColumns(select: Fields, scope: Scope | undefined): Promise<readonly string[]> {
+    if (isObject(select["larg"])) return this.columnsOf(select["larg"], scope);
+    const items = hasStar(select) ? await this.#itemsOf(listOf(select["fromClause"]), scope) : [];
     return targetsOf(listOf(select["targetList"]), items).map(({ name }) => name);
   }
 
@@ -157,7 +201,8 @@ class Analysis {
     const { rows } = await this.#session.query(COLUMNS_AND_QUERY, [schema, name]);
     const { columns, query } = (rows[0] ?? {}) as { columns?: string; query?: string | null };
     const names = JSON.parse(columns ?? "[]") as string[];
-    const statements = query == null ? [] : await statementsOf(query);
+    // Where the parser might not cope, the view counts as a table.
+    const statements = query == null || (await findExcess(query)) !== undefined ? [] : await statementsOf(query);
     const [view] = Array.isArray(statements) ? (statements as readonly Statement[]) : [];
     return { columns: names, query: view === undefined ? undefined : selectOf(view.node) };
   }
@@ -181,11 +226,32 @@ function targetsOf(list: readonly unknown[], items: readonly Item[]): Target[] {
     const target = (entry as { ResTarget?: Fields }).ResTarget ?? {};
     const reference = referenceOf(target["val"]);
     if (reference?.isStar !== true) {
-      return [{ name: textOf(target["name"]) || (reference?.column ?? ""), value: target["val"] }];
+      return [{ name: textOf(target["name"]) || madeUpName(target["val"]), value: target["val"] }];
     }
     const meant = items.filter(({ name }) => reference.table === "" || name === reference.table);
     return meant.flatMap((item) => item.columns.map((name) => ({ name, value: columnRef(item.name, name) })));
   });
+}
+
+/** The name that PostgreSQL gives a column without AS; empty where it is not worth a guess. */
+function madeUpName(value: unknown): string {
+  const [kind = "", node] = Object.entries(isObject(value) ? value : {})[0] ?? [];
+  const fields: Fields = isObject(node) ? node : {};
+  switch (kind) {
+    case "ColumnRef":
+      return namesIn(fields["fields"]).at(-1) ?? "";
+    case "FuncCall":
+      return namesIn(fields["funcname"]).at(-1) ?? "";
+    case "TypeCast":
+    case "CollateClause":
+      return madeUpName(fields["arg"]);
+    case "CoalesceExpr":
+      return "coalesce";
+    case "MinMaxExpr":
+      return fields["op"] === "IS_LEAST" ? "least" : "greatest";
+    default:
+      return "";
+  }
 }
 
 /** The expressions of the columns that are used, and the others. */
@@ -228,14 +294,10 @@ function referencesIn(nodes: unknown): Reference[] {
 }
 
 /** Without a table's name a column belongs to whoever has it; merged by USING, to all of them. */
-function columnsTaken(item: Item, references: readonly Reference[], items: readonly Item[]): string[] {
-  const isNamed = (name: string): boolean => items.some((one) => one.name === name);
-  return references
-    .filter(({ table, column }) =>
-      table === "" || !isNamed(table) ? table === "" && item.columns.includes(column) : item.name === table,
-    )
-    .map(({ column }) => column)
-    .filter((column) => column !== "");
+function columnsTaken(item: Item, references: readonly Reference[]): string[] {
+  const own = new Set(item.columns);
+  const taken = references.filter(({ table, column }) => (table === "" ? own.has(column) : table === item.name));
+  return [...new Set(taken.map(({ column }) => column))].filter((column) => column !== "");
 }
 
 /** The outermost subqueries in expressions; those that are items of a FROM themselves are not among them. */
@@ -247,13 +309,24 @@ function subqueriesIn(node: unknown): Fields[] {
   });
 }
 
-function ctesOf(select: Fields): [string, Fields][] {
-  const { withClause } = select;
-  const list = isObject(withClause) ? listOf(withClause["ctes"]) : [];
-  return list.flatMap((node): [string, Fields][] => {
+/** Each CTE sees those before it, or all of them if recursive. */
+function scopeOf({ withClause }: Fields, outer: Scope | undefined): Scope | undefined {
+  if (!isObject(withClause)) return outer;
+  const names = new Map<string, { cte: Fields; scope: Scope | undefined }>();
+  const all: Scope = { names, outer };
+  let before = outer;
+  for (const node of listOf(withClause["ctes"])) {
     const cte = (node as { CommonTableExpr?: Fields }).CommonTableExpr;
-    return cte === undefined ? [] : [[textOf(cte["ctename"]), cte]];
-  });
+    if (cte === undefined) continue;
+    const found = { cte, scope: withClause["recursive"] === true ? all : before };
+    names.set(textOf(cte["ctename"]), found);
+    before = { names: new Map([[textOf(cte["ctename"]), found]]), outer: before };
+  }
+  return all;
+}
+
+function lookUp(name: string, scope: Scope | undefined): { cte: Fields; scope: Scope | undefined } | undefined {
+  return scope === undefined ? undefined : (scope.names.get(name) ?? lookUp(name, scope.outer));
 }
 
 interface Alias {
