@@ -89,6 +89,27 @@ describe("an incremental load", () => {
     await requireEqual(pipeline);
   });
 
+  it("R5.2 nor one that Vitrina itself commits late, where a mart is the source of another one", async () => {
+    const pipeline = await films(`SELECT n, 'film ' || n, ${OLD} FROM generate_series(1, 10) n`);
+    await bench.query(
+      "GRANT USAGE ON SCHEMA content TO vitrina_writer; GRANT INSERT ON content.film TO vitrina_writer",
+    );
+    const writer = new pg.Client({ connectionString: bench.database.urls.writer });
+    await writer.connect();
+    await writer.query("BEGIN; SELECT 1");
+    await until("it is older than what is always looked back", async () => {
+      const { rows } = await writer.query("SELECT clock_timestamp() - now() > interval '3 seconds' AS yes");
+      return rows[0].yes === true;
+    });
+    await writer.query("INSERT INTO content.film VALUES (100, 'late', now())");
+    await bench.query("INSERT INTO content.film VALUES (101, 'later but committed first', clock_timestamp())");
+    expect(await bench.run(pipeline)).toMatchObject({ rows_read: 11 });
+    await writer.query("COMMIT");
+    await writer.end();
+    expect(await bench.run(pipeline)).toMatchObject({ rows_written: 1 });
+    await requireEqual(pipeline);
+  });
+
   it("R5.2 nor one of a session that does not show its transactions (track_activities = off)", async () => {
     const pipeline = await films(`SELECT n, 'film ' || n, ${OLD} FROM generate_series(1, 10) n`);
     const writer = new pg.Client({ connectionString: bench.database.url });

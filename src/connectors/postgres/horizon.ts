@@ -6,15 +6,22 @@ import type { UnstampedKey } from "../source.ts";
 import { readStatement } from "./query-text.ts";
 import { extended, orderColumns } from "./read-session.ts";
 
+/** A table that the reader reads and Vitrina's own writer may fill: a mart that is the source of another one. */
+const MARTS_ARE_READ = `
+  EXISTS (SELECT FROM pg_class c JOIN pg_roles writer ON writer.rolname = 'vitrina_writer'
+           WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
+             AND has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(writer.oid, c.oid, 'INSERT'))`;
+
 /**
  * Who could still commit rows that were stamped before now. Of all backends of this database, also the workers of
  * extensions and of subscriptions, whatever they call themselves: only vacuum writes no rows. Roles of Vitrina itself
- * never write to a source, so their transactions hold nothing back.
+ * write nothing but marts, so their transactions hold nothing back where no mart is a source.
  */
 const WRITERS = `
   pg_stat_activity a
    WHERE a.datname = current_database() AND a.pid <> pg_backend_pid() AND a.backend_type <> 'autovacuum worker'
-     AND coalesce(a.usename <> ALL (ARRAY['vitrina_reader', 'vitrina_writer', 'vitrina_meta', 'vitrina_loader']), true)`;
+     AND coalesce(a.usename <> ALL (ARRAY['vitrina_reader', 'vitrina_meta']), true)
+     AND (coalesce(a.usename <> ALL (ARRAY['vitrina_writer', 'vitrina_loader']), true) OR ${MARTS_ARE_READ})`;
 
 /** Up to when the origin of each subscription is known to have been applied. */
 const APPLIED_UNTIL = `
