@@ -189,6 +189,12 @@ export const MUTATIONS = [
     tests: [LOST_TARGET],
   },
   {
+    name: "target: a column that comes later is left empty in the rows before",
+    file: "src/domain/target-mark.ts",
+    replace: [["return before === undefined ?", "return before === undefined || columns.length > 0 ?"]],
+    tests: [LOST_TARGET],
+  },
+  {
     name: "target: that it changed while a run wrote to it is not seen",
     file: "src/data-plane/target-loss.ts",
     replace: [["if (mark === null) return;", "if (mark === null || mark.target !== null) return;"]],

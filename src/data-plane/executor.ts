@@ -15,7 +15,7 @@ import { restorePrevious } from "./restore.ts";
 import { retryRejects } from "./retry-rejects.ts";
 import { readRowsWithoutCursor } from "./rows-without-cursor.ts";
 import type { RunReport } from "./run-report.ts";
-import { markTarget, requireNotAhead, requireSameTarget } from "./target-loss.ts";
+import { markTarget, requireNotAhead, requireSameTarget, takeMark } from "./target-loss.ts";
 
 export interface ExecutorParts {
   readonly connectors: Connectors;
@@ -107,7 +107,7 @@ async function executeLoad(
 /** A full load is compared with the target as it is when it begins; the mark of an incremental one is its checkpoint's. */
 async function markTargetOnce(load: Load, commit: BatchCommit): Promise<void> {
   const isKnown = load.incremental === undefined ? !load.startsAnew : load.targetMark?.identity !== undefined;
-  if (!isKnown) load.targetMark = await markTarget(load.pipeline, load.writer, commit);
+  if (!isKnown) load.targetMark = await markTarget(load.pipeline, load.writer, load.transform.columns, commit);
 }
 
 /** Everything was read and written: make it visible, or remember where the next load starts. */
@@ -137,8 +137,8 @@ async function endLoad(load: Load, commit: BatchCommit, observer: RunObserver): 
   });
   // First the copy beside the data: a position left there would later seem to be ahead of the watermark.
   await writer.kept?.forget();
-  const mark = await writer.takeMark();
-  await commit.moveWatermark(next, progress.fingerprint, mark && { ...mark, target: pipeline.target_table });
+  const mark = await takeMark(pipeline, writer, load.transform.columns);
+  await commit.moveWatermark(next, progress.fingerprint, mark);
   await faultPoint("watermark_moved");
 }
 

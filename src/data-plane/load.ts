@@ -113,7 +113,15 @@ export async function openLoad(
     const fingerprint = configFingerprint(pipeline);
     const known = await currentState(parts, claim, writer, commit);
     requireStateOf(pipeline, known, fingerprint);
-    const { state, startsOver } = await requireTargetOf(parts.store, pipeline, writer, known, commit, log);
+    const { state, startsOver } = await requireTargetOf(
+      parts.store,
+      pipeline,
+      writer,
+      transform.columns,
+      known,
+      commit,
+      log,
+    );
     const incremental = await openIncremental(source, plan, columns, pipeline, state, fingerprint, log);
     const order = await readOrder({
       config: pipeline,

@@ -1,7 +1,14 @@
 import type { SinkWriter } from "../connectors/sink.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Pipeline } from "../domain/pipeline.ts";
-import { describeLoss, type TargetLoss, type TargetMark } from "../domain/target-mark.ts";
+import type { Column } from "../domain/row.ts";
+import {
+  columnsSince,
+  describeLoss,
+  describeNewColumns,
+  type TargetLoss,
+  type TargetMark,
+} from "../domain/target-mark.ts";
 import type { BatchCommit, MetaStore, PipelineState } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
 
@@ -19,20 +26,20 @@ export async function requireTargetOf(
   store: Pick<MetaStore, "getState">,
   pipeline: Pipeline,
   writer: SinkWriter,
+  columns: readonly Column[],
   state: PipelineState,
   commit: BatchCommit,
   log: Log,
 ): Promise<UsableState> {
-  const loss = await findLoss(pipeline, writer, state);
-  if (loss === undefined) return { state, startsOver: undefined };
-  const what = describeLoss(pipeline.target_table, loss);
+  const what = await misfitOf(pipeline, writer, columns, state);
+  if (what === undefined) return { state, startsOver: undefined };
   if (pipeline.mode === "incremental" && !pipeline.create_target) {
     throw new VitrinaError("TARGET_REPLACED", `${what}; the checkpoint of ${pipeline.name} does not fit it.`);
   }
   await writer.kept?.forget();
   await commit.startOver();
   const startsOver = `${what}: everything is read again.`;
-  log.warn({ reason: loss }, startsOver);
+  log.warn({}, startsOver);
   return { state: await store.getState(pipeline.id), startsOver };
 }
 
@@ -42,14 +49,24 @@ export function requireNotAhead({ name, target_table }: Pipeline, { targetAhead 
   throw new VitrinaError("TARGET_AHEAD", `${target_table} was written later than this meta-store knows of ${name}.`);
 }
 
-async function findLoss(
-  { target_table }: Pipeline,
+/** Why the rows before the position are not in the target as this run would write them, for people. */
+async function misfitOf(
+  { target_table: target }: Pipeline,
   writer: SinkWriter,
+  columns: readonly Column[],
   { targetMark: mark, scanPosition, watermarkFingerprint, batchNo }: PipelineState,
-): Promise<TargetLoss | undefined> {
+): Promise<string | undefined> {
   // Without a position nothing is left out; without a mark a person has decided to go on with what is there.
   if (mark === null || (scanPosition === null && watermarkFingerprint === null)) return undefined;
-  if (mark.target !== undefined && mark.target !== target_table) return undefined;
+  if (mark.target !== undefined && mark.target !== target) return undefined;
+  const loss = await findLoss(writer, mark, batchNo);
+  if (loss !== undefined) return describeLoss(target, loss);
+  // A query such as SELECT * returns a new column of the source although nobody changed the pipeline.
+  const added = columnsSince(mark, namesOf(columns));
+  return added.length === 0 ? undefined : describeNewColumns(target, added);
+}
+
+async function findLoss(writer: SinkWriter, mark: TargetMark, batchNo: number): Promise<TargetLoss | undefined> {
   // What is beside the data is written first, so it can never be behind by itself.
   if (writer.kept !== undefined && writer.kept.found.batchNo < batchNo) return "behind";
   return writer.lossSince(mark);
@@ -59,13 +76,26 @@ async function findLoss(
 export async function markTarget(
   pipeline: Pipeline,
   writer: SinkWriter,
+  columns: readonly Column[],
   commit: BatchCommit,
 ): Promise<TargetMark | null> {
+  const mark = await takeMark(pipeline, writer, columns);
+  if (mark !== null) await commit.noteTarget(mark);
+  return mark;
+}
+
+/** The target as the rows of this run stand in it. */
+export async function takeMark(
+  { target_table: target }: Pipeline,
+  writer: SinkWriter,
+  columns: readonly Column[],
+): Promise<TargetMark | null> {
   const mark = await writer.takeMark();
-  if (mark === null) return null;
-  const named = { ...mark, target: pipeline.target_table };
-  await commit.noteTarget(named);
-  return named;
+  return mark && { ...mark, target, columns: namesOf(columns) };
+}
+
+function namesOf(columns: readonly Column[]): readonly string[] {
+  return columns.map(({ name }) => name);
 }
 
 /** Before a load ends: what was written or compared so far must still be there. */

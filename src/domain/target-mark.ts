@@ -13,6 +13,8 @@ export interface TargetMark {
   readonly asOf?: string | undefined;
   /** It held rows. Absent: not known. */
   readonly filled?: boolean | undefined;
+  /** Names of the columns that its rows were written with. Absent: not known. */
+  readonly columns?: readonly string[] | undefined;
 }
 
 export type TargetLoss = "missing" | "replaced" | "emptied" | "behind";
@@ -26,4 +28,14 @@ const WORDS: Record<TargetLoss, string> = {
 
 export function describeLoss(target: string, loss: TargetLoss): string {
   return `${target} ${WORDS[loss]}`;
+}
+
+/** A load that goes on behind a position would leave these columns without values in every row before it. */
+export function columnsSince({ columns: before }: TargetMark, columns: readonly string[]): readonly string[] {
+  return before === undefined ? [] : columns.filter((name) => !before.includes(name));
+}
+
+export function describeNewColumns(target: string, names: readonly string[]): string {
+  const quoted = names.map((name) => `"${name}"`).join(", ");
+  return `The rows of ${target} before the checkpoint were written without ${quoted}, which the query returns now`;
 }

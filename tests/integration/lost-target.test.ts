@@ -135,6 +135,53 @@ describe("an incremental target", () => {
   });
 });
 
+/** The source's owner adds a column with a default: no row of it gets a new stamp. */
+const WIDER = "ADD shelf text DEFAULT 'top'";
+
+describe("a column that the query returns only now", () => {
+  const star = async (more: object = {}): Promise<Films> => {
+    const pipeline = await films(200, more);
+    const source_query = `SELECT * FROM ${pipeline.source}`;
+    await bench.store.updatePipeline(pipeline.id, { source_query }, "test");
+    await bench.run(pipeline);
+    return { ...pipeline, source_query };
+  };
+
+  it("is filled in the rows before the checkpoint, too, and the run says why", async () => {
+    const pipeline = await star({ add_columns: true });
+    await bench.query(`ALTER TABLE ${pipeline.source} ${WIDER}`);
+    const run = await bench.run(pipeline);
+    expect(run).toMatchObject({ status: "SUCCESS", rows_read: 200, rows_written: 200 });
+    expect(run.notes.join()).toMatch(/before the checkpoint were written without "shelf".*everything is read again/);
+    await requireEqual(pipeline);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", notes: [], rows_read: 0 });
+    // One that is gone leaves nothing to fill.
+    await bench.query(`ALTER TABLE ${pipeline.source} DROP shelf`);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", notes: [], rows_read: 0 });
+  });
+
+  it("waits for a person where the target is not the pipeline's own", async () => {
+    const pipeline = await star();
+    await bench.store.updatePipeline(pipeline.id, { create_target: false }, "test");
+    await bench.query(`ALTER TABLE ${pipeline.source} ${WIDER}; ALTER TABLE ${pipeline.target_table} ADD shelf text`);
+    const run = await bench.run(pipeline);
+    expect(run).toMatchObject({ status: "FAILED", error_code: "TARGET_REPLACED", rows_read: 0 });
+    expect(run.error).toMatch(/without "shelf", which the query returns now.* reset.* keep/);
+    await bench.store.keepState(pipeline.id);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 0, notes: [] });
+  });
+
+  it("is left to who keeps the position for another query", async () => {
+    const pipeline = await films(20, { add_columns: true });
+    await bench.run(pipeline);
+    const source_query = `SELECT id, title, modified, 'top' AS shelf FROM ${pipeline.source}`;
+    await bench.store.updatePipeline(pipeline.id, { source_query }, "test");
+    await bench.store.keepState(pipeline.id);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 0, notes: [] });
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 0, notes: [] });
+  });
+});
+
 const UNFINISHED: [string, string][] = [
   ["full", "truncated"],
   ["full", "emptied by DELETE"],

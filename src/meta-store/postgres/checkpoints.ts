@@ -63,14 +63,14 @@ export async function resetState(pool: Pool, id: PipelineId): Promise<void> {
 
 /**
  * The unfinished load is given up: its position was reached by another query. Where the query is the same, it is the
- * target that a person takes for whole.
+ * target that a person takes for whole; where it is another one, that the rows before lack its new columns is all right.
  */
 export async function keepState(pool: Pool, id: PipelineId): Promise<void> {
   const fingerprint = configFingerprint(await getPipeline(pool, id));
   await changeState(
     pool,
     id,
-    `target_mark = CASE WHEN watermark_fingerprint = $2 THEN NULL ELSE target_mark END,
+    `target_mark = CASE WHEN watermark_fingerprint = $2 THEN NULL ELSE target_mark - 'columns' END,
      last_processed_value = CASE WHEN watermark_fingerprint IS NOT NULL THEN last_processed_value END,
      last_processed_id = CASE WHEN watermark_fingerprint IS NOT NULL THEN last_processed_id END,
      watermark_fingerprint = $2, scan_position = NULL, fingerprint = NULL, safe_point = NULL`,
