@@ -112,16 +112,21 @@ export async function newColumnProblems(
     `SELECT format_type(t.oid, NULL) AS type FROM pg_type t
       WHERE format_type(t.oid, NULL) = ANY ($1)
         AND has_schema_privilege(t.typnamespace, 'USAGE') AND has_type_privilege(t.oid, 'USAGE')`,
-    [own.map(({ type }) => type)],
+    [own.map(({ type }) => withoutModifier(type))],
   );
   const usable = new Set(rows.map(({ type }) => type));
   return own
-    .filter(({ type }) => !usable.has(type))
+    .filter(({ type }) => !usable.has(withoutModifier(type)))
     .map(({ name, type }) => {
       const message = `${label} cannot have ${quoteIdentifier(name)} of type ${type}: the writer finds no such type in the target's database.`;
       const hint = `Cast it in the query, e.g. ${quoteIdentifier(name)}::text, or create the type there and let vitrina_writer use it.`;
       return new VitrinaError("TARGET_TYPE_MISMATCH", message, { hint });
     });
+}
+
+/** Extensions have types such as `public.vector(3)`, too. */
+function withoutModifier(type: string): string {
+  return type.replace(/\([^()"]*\)(?=(?:\[\])?$)/, "");
 }
 
 export function mappedTypeWarnings(label: string, added: readonly Column[]): VitrinaError[] {

@@ -93,7 +93,7 @@ function toArray(source: ParsedType, target: ParsedType): Rule {
   if (!source.isArray || !target.isArray) return NO_ASSIGNMENT;
   const rule = conversionOf({ ...source, isArray: false }, { ...target, isArray: false });
   if (typeof rule === "string") return rule;
-  return rule.refuses === undefined && rule.via === undefined ? FITS : "elements could be too large or too long";
+  return rule.refuses === undefined ? FITS : "elements could be too large or too long";
 }
 
 const CONVERSIONS: Readonly<Record<string, (source: ParsedType, target: ParsedType) => Rule | undefined>> = {
