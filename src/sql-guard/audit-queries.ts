@@ -189,3 +189,56 @@ export const OWN_CODE_OF_TYPES = `${REACHED}${TYPES}
     JOIN pg_language l ON l.oid = p.prolang
    WHERE p.oid >= ${FIRST_OWN_OID} AND l.lanname NOT IN ('c', 'internal') OR calls.does = 'checks' AND p.provolatile = 'v'
    ORDER BY 1, 2, 3`;
+
+/**
+ * Expressions kept with the tables that are read, and the functions in them that somebody wrote. To plan a query, those of
+ * indexes, statistics, constraints and partitions are simplified, which runs what is called with constants; row security
+ * is run for each row. A policy does not count for roles that it is not meant for, or that are free of them: the reader,
+ * and the owner of the view that reads the table. Functions in C came with an extension.
+ */
+export const OWN_CODE_OF_TABLES = `${REACHED}
+  , trees AS (
+    SELECT i.indrelid AS relid, 'an index' AS part, tree
+      FROM pg_index i CROSS JOIN LATERAL (VALUES (i.indexprs), (i.indpred)) AS of_index (tree)
+    UNION ALL
+    SELECT s.stxrelid, 'statistics', s.stxexprs FROM pg_statistic_ext s
+    UNION ALL
+    SELECT c.conrelid, 'a constraint', c.conbin FROM pg_constraint c WHERE c.contype = 'c' AND c.conrelid <> 0
+    UNION ALL
+    SELECT p.partrelid, 'the partitioning', p.partexprs FROM pg_partitioned_table p
+    UNION ALL
+    SELECT p.polrelid, 'the row security', p.polqual FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid AND c.relrowsecurity
+     WHERE p.polcmd IN ('r', '*') AND EXISTS (
+       SELECT FROM reached LEFT JOIN pg_class v ON v.oid = reached.via AND v.relkind = 'v'
+         JOIN pg_roles asking ON asking.rolname = current_user OR asking.oid = v.relowner
+        WHERE reached.relid = p.polrelid AND NOT asking.rolsuper AND NOT asking.rolbypassrls
+          AND EXISTS (SELECT FROM unnest(p.polroles) AS meant WHERE meant = 0 OR pg_has_role(asking.oid, meant, 'MEMBER')))
+  )
+  , kept AS (
+    SELECT * FROM trees WHERE tree IS NOT NULL AND relid IN (SELECT relid FROM reached)
+  )
+  , calls AS (
+    SELECT kept.relid, kept.part, kept.tree, found[1]::oid AS function
+      FROM kept CROSS JOIN LATERAL regexp_matches(kept.tree::text, '${FUNCTION_FIELDS}', 'g') AS found
+    UNION ALL
+    SELECT kept.relid, kept.part, kept.tree, o.oprcode::oid
+      FROM kept CROSS JOIN LATERAL regexp_matches(kept.tree::text, '${OPERATOR_FIELDS}', 'g') AS found
+      JOIN pg_operator o ON o.oid = found[1]::oid
+  )
+  SELECT DISTINCT calls.relid::regclass::text AS relation, calls.part, pg_get_expr(calls.tree, calls.relid) AS expression,
+         p.oid::regproc::text AS function, n.nspname::text AS schema, p.proname::text AS name,
+         CASE WHEN l.lanname = 'sql' AND p.proconfig IS NULL AND NOT p.prosecdef
+              THEN coalesce(pg_get_function_sqlbody(p.oid), p.prosrc) END AS body
+    FROM calls JOIN pg_proc p ON p.oid = calls.function JOIN pg_namespace n ON n.oid = p.pronamespace
+    JOIN pg_language l ON l.oid = p.prolang
+   WHERE p.oid >= ${FIRST_OWN_OID} AND l.lanname NOT IN ('c', 'internal')
+   ORDER BY 1, 2, 3, 4`;
+
+/** Of the functions that have these names ($1 schemas, $2 names), whether any is neither PostgreSQL's own nor in C. */
+export const IS_ANY_OWN = `
+  SELECT EXISTS (
+    SELECT FROM unnest($1::text[], $2::text[]) AS called (schema, name)
+      JOIN pg_namespace n ON n.nspname = called.schema
+      JOIN pg_proc p ON p.pronamespace = n.oid AND p.proname = called.name
+      JOIN pg_language l ON l.oid = p.prolang
+     WHERE p.oid >= ${FIRST_OWN_OID} AND l.lanname NOT IN ('c', 'internal'))::text AS own`;

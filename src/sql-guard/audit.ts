@@ -13,6 +13,7 @@ import {
 import { type FunctionFacts, OF_OWN_MAKING, refusedByFacts, refusedByName } from "./functions.ts";
 import type { GuardRules } from "./guard.ts";
 import { type Mentions, mentionsIn } from "./mentions.ts";
+import { ownCodeOfTables } from "./own-code-of-tables.ts";
 import { byteOffset, type Finding, placeOf, shown, shownPlace } from "./refusal.ts";
 import { type Statement, statementsOf } from "./tree.ts";
 import { excessOfViews } from "./view-sizes.ts";
@@ -46,7 +47,10 @@ export async function audit(session: SqlSession, query: string, rules: GuardRule
     const mentions = mentionsIn(statement.node);
     const relations = await mentionedRelations(session, mentions);
     // First: to analyse a query is to read its texts as values of their types, which checks domains.
-    const ownCode = await ownCodeFindings(session, relations, mentions);
+    const ownCode = [
+      ...(await ownCodeFindings(session, relations, mentions)),
+      ...(await ownCodeOfTables(session, relations)),
+    ];
     if (ownCode.length > 0) return ownCode;
     return canMakeViews
       ? await auditView(session, query, statement, rules)

@@ -32,7 +32,8 @@ export function mentionsIn(tree: Fields): Mentions {
   };
 }
 
-function* nodesIn(tree: Fields): Generator<{ kind: string; fields: Fields }> {
+/** Every node of a tree, and every field of one that holds others. */
+export function* nodesIn(tree: Fields): Generator<{ kind: string; fields: Fields }> {
   for (const [kind, fields] of Object.entries(tree)) {
     if (!isObject(fields)) continue;
     yield { kind, fields };

@@ -296,6 +296,7 @@ export const BENIGN: readonly CorpusQuery[] = [
     sql: "SELECT f.id, t.n, t.x FROM content.film_work f, JSON_TABLE(f.meta, '$' COLUMNS (n integer PATH '$.n', o FOR ORDINALITY, NESTED PATH '$.xs[*]' COLUMNS (x text PATH '$'))) AS t",
     since: 17,
   },
+  { name: "own functions of columns in indexes and checks", sql: "SELECT id FROM content.honest WHERE id < 9" },
   {
     name: "huge IN list",
     sql: `SELECT * FROM content.film_work WHERE title IN (${Array.from({ length: 20_000 }, (_, n) => `'${n}'`).join(",")})`,

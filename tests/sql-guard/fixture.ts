@@ -93,6 +93,38 @@ const SCHEMA = `
   CREATE TYPE content.coded AS (code content.code);
   CREATE TABLE content.coupon (id integer, code content.code);
   INSERT INTO content.coupon VALUES (1, 'a');
+
+  CREATE FUNCTION content.spy(text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE
+    AS 'BEGIN IF session_user = ''vitrina_reader'' THEN RAISE EXCEPTION ''ran as %'', current_user; END IF; RETURN true; END';
+  CREATE FUNCTION content.spy_inside(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT content.spy(''x'')';
+  CREATE FUNCTION content.spy_atomic(text) RETURNS boolean LANGUAGE sql IMMUTABLE RETURN content.spy('x');
+  CREATE OPERATOR content.@@@ (RIGHTARG = text, FUNCTION = content.spy);
+  CREATE FUNCTION content.plain(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT lower(btrim($1))';
+  CREATE TABLE content.spied_index (id integer, t text);
+  CREATE INDEX ON content.spied_index (content.spy('x'));
+  CREATE TABLE content.spied_condition (id integer, t text);
+  CREATE INDEX ON content.spied_condition (id) WHERE content.spy(coalesce('x', t));
+  CREATE TABLE content.spied_statistics (id integer, t text);
+  CREATE STATISTICS content.spying ON (content.spy('x')), id FROM content.spied_statistics;
+  CREATE TABLE content.spied_parent (id integer, t text);
+  CREATE TABLE content.spied_child (CHECK (content.spy('x'))) INHERITS (content.spied_parent);
+  CREATE TABLE content.spied_inlined (id integer, t text);
+  CREATE INDEX ON content.spied_inlined (content.spy_inside(t));
+  CREATE TABLE content.spied_atomic (id integer, t text);
+  CREATE INDEX ON content.spied_atomic (content.spy_atomic(t));
+  CREATE TABLE content.spied_operator (id integer, t text);
+  CREATE INDEX ON content.spied_operator ((OPERATOR(content.@@@) 'x'));
+  CREATE TABLE content.spied_rows (id integer, t text);
+  ALTER TABLE content.spied_rows ENABLE ROW LEVEL SECURITY;
+  CREATE POLICY spying ON content.spied_rows USING (content.spy(t));
+  INSERT INTO content.spied_rows VALUES (1, 'a');
+  CREATE VIEW content.spied_view AS SELECT id FROM content.spied_index;
+  CREATE TABLE content.honest (id integer, t text CHECK (content.spy(t)));
+  CREATE INDEX ON content.honest (content.plain(t)) WHERE content.spy(t);
+  CREATE STATISTICS content.honest_statistics ON (content.spy(t)), id FROM content.honest;
+  ALTER TABLE content.honest ENABLE ROW LEVEL SECURITY;
+  CREATE POLICY for_others ON content.honest TO pg_monitor USING (content.spy(t));
+  CREATE POLICY for_all ON content.honest USING (id > 0 AND current_user <> '');
   CREATE AGGREGATE content.secret_sum (integer) (SFUNC = int4_sum, STYPE = bigint);
 `;
 

@@ -266,6 +266,19 @@ export const REFUSED_BY_TEXT: readonly CorpusQuery[] = [
   { name: "too long", sql: `SELECT '${"x".repeat(300_000)}'` },
 ];
 
+/** Tables whose indexes, constraints and the like call a function of their owner when they are read. */
+export const SPIED = [
+  "spied_index",
+  "spied_condition",
+  "spied_statistics",
+  "spied_parent",
+  "spied_inlined",
+  "spied_atomic",
+  "spied_operator",
+  "spied_rows",
+  "spied_view",
+];
+
 /** Their text tells nothing; what the source makes of them does. */
 export const REFUSED_BY_AUDIT: readonly CorpusQuery[] = [
   { name: "view over auth (owner rights)", sql: "SELECT * FROM content.leaky" },
@@ -306,6 +319,10 @@ export const REFUSED_BY_AUDIT: readonly CorpusQuery[] = [
     sql: "SELECT p.id FROM content.coupon c, jsonb_populate_record(c, '{}') p",
   },
   { name: "an own check of JSON as rows", sql: "SELECT x.c FROM json_to_record('{}') AS x (c content.code)" },
+  ...SPIED.map((table) => ({
+    name: `code that a table brings along: ${table}`,
+    sql: `SELECT id FROM content.${table} WHERE id < 9`,
+  })),
   { name: "a field that is a function", sql: "SELECT r.pg_sleep FROM abs(0::float8) AS r" },
   {
     name: "a field that is a function, in brackets",

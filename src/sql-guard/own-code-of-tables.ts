@@ -1,0 +1,85 @@
+import type { SqlSession } from "../domain/sql-session.ts";
+import { IS_ANY_OWN, OWN_CODE_OF_TABLES } from "./audit-queries.ts";
+import { OF_OWN_MAKING } from "./functions.ts";
+import { nodesIn } from "./mentions.ts";
+import type { Finding } from "./refusal.ts";
+import { type Fields, isObject, namesIn, type Statement, statementsOf } from "./tree.ts";
+
+/**
+ * Code that a table brings along: the planner computes what its indexes and constraints call with constants, and row
+ * security is run for each row, with the rights of whoever reads. Only what is called with a column is left alone: it
+ * waits for a row, and reading writes none.
+ */
+
+type Row = Readonly<Record<string, string | null>>;
+
+export async function ownCodeOfTables(session: SqlSession, relations: readonly unknown[]): Promise<readonly Finding[]> {
+  const { rows } = await session.query(OWN_CODE_OF_TABLES, [relations]);
+  const findings: Finding[] = [];
+  for (const row of rows as Row[]) {
+    if (!(await mayRun(session, row))) continue;
+    const { relation, part, function: name } = row;
+    findings.push({ what: `the function ${name}, which ${part} of ${relation} calls, ${OF_OWN_MAKING}` });
+  }
+  return findings;
+}
+
+async function mayRun(session: SqlSession, { part, expression, schema, name, body }: Row): Promise<boolean> {
+  if (part === "the row security") return true;
+  const calls = callsIn(await statementOf(`SELECT ${expression}`))?.filter(
+    ({ names }) => names.length === 2 && names[0] === schema && names[1] === name,
+  );
+  // Called by an operator or a cast, or in a way that is not understood.
+  if (calls === undefined || calls.length === 0 || !calls.every(({ takesColumn }) => takesColumn)) return true;
+  return body != null && (await callsOthers(session, body));
+}
+
+/** The body of such a function takes its place in the expression, where what it calls may have constants after all. */
+async function callsOthers(session: SqlSession, body: string): Promise<boolean> {
+  const statement = await statementOf(body.replace(/^\s*RETURN\s/i, "SELECT "));
+  const calls = callsIn(statement);
+  if (statement === undefined || calls === undefined || usesOtherNames(statement)) return true;
+  const qualified = calls.map(({ names }) => names).filter((names) => names.length > 1);
+  const { rows } = await session.query(IS_ANY_OWN, [
+    qualified.map((names) => names.at(-2)),
+    qualified.map((names) => names.at(-1)),
+  ]);
+  return (rows[0] as Row)["own"] === "true";
+}
+
+async function statementOf(text: string): Promise<Statement | undefined> {
+  const statements = await statementsOf(text);
+  return Array.isArray(statements) && statements.length === 1 ? (statements[0] as Statement) : undefined;
+}
+
+interface Call {
+  readonly names: readonly string[];
+  /** As it is: what is computed from a column may turn out to be a constant. */
+  readonly takesColumn: boolean;
+}
+
+function callsIn(statement: Statement | undefined): readonly Call[] | undefined {
+  if (statement === undefined) return undefined;
+  return ofKind(statement, "FuncCall").map(({ funcname, args }) => ({
+    names: namesIn(funcname),
+    takesColumn: Array.isArray(args) && args.some(isColumn),
+  }));
+}
+
+function isColumn(node: unknown): boolean {
+  if (!isObject(node)) return false;
+  if ("ColumnRef" in node) return true;
+  const cast = node["TypeCast"];
+  return isObject(cast) && isColumn(cast["arg"]);
+}
+
+/** Operators and types with a schema, behind which there may be functions as well. */
+function usesOtherNames(statement: Statement): boolean {
+  const operators = ofKind(statement, "A_Expr").map(({ name }) => namesIn(name));
+  const types = [...ofKind(statement, "TypeName"), ...ofKind(statement, "typeName")].map(({ names }) => namesIn(names));
+  return [...operators, ...types].some(([first, second]) => second !== undefined && first !== "pg_catalog");
+}
+
+function ofKind({ node }: Statement, wanted: string): readonly Fields[] {
+  return [...nodesIn(node)].flatMap(({ kind, fields }) => (kind === wanted ? [fields] : []));
+}
