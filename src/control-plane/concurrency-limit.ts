@@ -7,7 +7,7 @@ export function limitConcurrency(most: number, what: string): Limited {
   let working = 0;
   return async (work) => {
     if (working >= most) {
-      throw new VitrinaError("PREVIEW_BUSY", `${most} ${what} are under way, and more are not possible at once.`);
+      throw busy(most, what);
     }
     working += 1;
     try {
@@ -16,4 +16,38 @@ export function limitConcurrency(most: number, what: string): Limited {
       working -= 1;
     }
   };
+}
+
+/** For those who would rather wait than come again: their turns come in order, or are refused when it takes too long. */
+export function takeTurns(most: number, what: string, patienceMs: number): Limited {
+  const waiting: (() => void)[] = [];
+  let working = 0;
+  const turn = (): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const begin = (): void => {
+        clearTimeout(timer);
+        resolve();
+      };
+      const timer = setTimeout(() => {
+        waiting.splice(waiting.indexOf(begin), 1);
+        reject(busy(most, what));
+      }, patienceMs);
+      waiting.push(begin);
+    });
+  return async (work) => {
+    // Whoever ends hands his place on, so that nobody slips in between.
+    if (working < most) working += 1;
+    else await turn();
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) working -= 1;
+      else next();
+    }
+  };
+}
+
+function busy(most: number, what: string): VitrinaError {
+  return new VitrinaError("PREVIEW_BUSY", `${most} ${what} are under way, and more are not possible at once.`);
 }

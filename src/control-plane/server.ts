@@ -19,7 +19,7 @@ import { EventFeed } from "./changes/event-feed.ts";
 import { eventRoutes } from "./changes/routes.ts";
 import { handleClientError } from "./client-errors.ts";
 import { closePromptly } from "./close-promptly.ts";
-import { limitConcurrency } from "./concurrency-limit.ts";
+import { type Limited, limitConcurrency, takeTurns } from "./concurrency-limit.ts";
 import { handleError, handleUnknownPath } from "./error-handler.ts";
 import { healthRoutes } from "./health/routes.ts";
 import { keyRoutes } from "./keys/routes.ts";
@@ -56,6 +56,8 @@ export interface ApiParts {
   readonly version: string;
   /** Shown at /metrics, with whatever else the process counts in it. */
   readonly registry: Registry;
+  /** The turns of those who ask a source what it makes of a query before it is saved. */
+  readonly asking: Limited;
 }
 
 /** A Fastify instance whose schemas are zod schemas. */
@@ -68,7 +70,8 @@ export type Api = FastifyInstance<
 >;
 
 /** The control-plane: reads and writes the meta-store, and asks sources and targets only to explain themselves. */
-export async function buildServer(parts: ApiParts): Promise<Api> {
+export async function buildServer(given: Omit<ApiParts, "asking">): Promise<Api> {
+  const parts = { ...given, asking: takeTurns(MOST_AT_ONCE, "checks of queries", ASKING_PATIENCE_MS) };
   const onError = handleError(parts.log);
   const api = Fastify({
     bodyLimit: BODY_LIMIT_BYTES,
@@ -126,6 +129,8 @@ function receivingLimits({ requestTimeoutMs, trustedProxies }: ApiSettings) {
 
 /** Each of these may keep a source busy. */
 const MOST_AT_ONCE = 4;
+/** Shorter than most clients wait for an answer. */
+const ASKING_PATIENCE_MS = 20_000;
 
 interface Watching {
   readonly listener: ChangeListener;

@@ -8,6 +8,8 @@ import {
   startTestApi,
   type TestApi,
 } from "../support/api-client.ts";
+import { holdLock } from "../support/hold-lock.ts";
+import { until } from "../support/until.ts";
 
 let api: TestApi;
 beforeAll(async () => {
@@ -56,6 +58,31 @@ describe("saving judges as validate does", () => {
     }
     const refused = pipelineBody("worse", { source_connection: "away", source_query: "DELETE FROM content.film" });
     expectProblem(await api.post("/pipelines", refused), "INVALID_REQUEST");
+  });
+
+  it("asks the source by a few sessions, however many save at once", async () => {
+    await api.database.query(`CREATE SCHEMA IF NOT EXISTS content; GRANT USAGE ON SCHEMA content TO vitrina_reader;
+      CREATE TABLE content.locked (id int); GRANT SELECT ON content.locked TO vitrina_reader`);
+    const asking = async (): Promise<number> => {
+      const [row] = await api.database.query(
+        `SELECT count(*)::int AS sessions FROM pg_stat_activity
+          WHERE datname = current_database() AND application_name = 'vitrina api inspect'`,
+      );
+      return row?.["sessions"] as number;
+    };
+    const release = await holdLock(api.database.url, "LOCK TABLE content.locked IN ACCESS EXCLUSIVE MODE");
+    const saving = Array.from({ length: 12 }, (_, n) =>
+      api.post("/pipelines", pipelineBody(`crowd_${n}`, { source_query: "SELECT id FROM content.locked" })),
+    );
+    await until("four sessions ask", async () => (await asking()) >= 4);
+    // Meanwhile the others would have come to it, too.
+    for (let looks = 0; looks < 30; looks += 1) {
+      expect((await api.get("/health")).status).toBe(200);
+      expect(await asking()).toBeLessThanOrEqual(4);
+    }
+    await release();
+    for (const saved of await Promise.all(saving)) expect(saved.status, saved.text).toBe(201);
+    await until("all sessions are closed", async () => (await asking()) === 0);
   });
 
   it("names the tables whose changes an incremental pipeline does not see", async () => {
@@ -112,6 +139,18 @@ describe("POST /apply", () => {
     const again = await api.post("/apply", { pipelines });
     expect(again.body.pipelines.map(({ done }: { done: string }) => done)).toEqual(["unchanged", "unchanged"]);
     expect(await entries("applied_new")).toHaveLength(1);
+  });
+
+  it("does not ask a source again and again that does not answer", async () => {
+    const pipelines = Array.from({ length: 6 }, (_, n) =>
+      pipelineBody(`away_${n}`, { source_connection: "away", source_query: MISSING }),
+    );
+    const applied = await api.post("/apply", { pipelines });
+    expect(applied.status, applied.text).toBe(200);
+    const told = applied.body.pipelines.map(({ warnings: [warning] }: { warnings: { message: string }[] }) =>
+      /did not answer for the pipelines before it/.test(warning?.message ?? ""),
+    );
+    expect(told).toEqual([false, false, false, true, true, true]);
   });
 
   it("changes nothing when one of them is refused, and points at every problem", async () => {

@@ -14,6 +14,7 @@ import { problems } from "../problem.ts";
 import type { Api, ApiParts } from "../server.ts";
 import { type Finding, findingSchema } from "../validate/findings.ts";
 import { formProblems, invalidRequest } from "../validation.ts";
+import { type AskSource, withSources } from "./ask-sources.ts";
 import { changesNothing, isObject, judge, requireNone } from "./judge.ts";
 
 const MOST_AT_ONCE = 200;
@@ -95,10 +96,16 @@ async function existing(store: ApiParts["store"], name: unknown): Promise<Pipeli
   }
 }
 
-async function judgeAll(
-  parts: ApiParts,
-  wanted: readonly Wanted[],
-): Promise<{ readonly problems: readonly Problem[]; readonly warnings: readonly (readonly Finding[])[] }> {
+interface Judgements {
+  readonly problems: readonly Problem[];
+  readonly warnings: readonly (readonly Finding[])[];
+}
+
+function judgeAll(parts: ApiParts, wanted: readonly Wanted[]): Promise<Judgements> {
+  return withSources(parts, (ask) => judgeEach(parts, wanted, ask));
+}
+
+async function judgeEach(parts: ApiParts, wanted: readonly Wanted[], ask: AskSource): Promise<Judgements> {
   const found: Problem[] = [];
   const warnings: (readonly Finding[])[] = [];
   for (const [place, { body, base }] of wanted.entries()) {
@@ -106,7 +113,7 @@ async function judgeAll(
     const judged =
       base !== undefined && changesNothing(base, fields)
         ? { problems: [], warnings: [] }
-        : await judge(parts, fields, base);
+        : await judge(parts, fields, base, ask);
     const own = [...judged.problems, ...identityProblems(wanted, place)];
     found.push(...own.map((problem) => ({ ...problem, pointer: `/pipelines/${place}${problem.pointer}` })));
     warnings.push(judged.warnings);

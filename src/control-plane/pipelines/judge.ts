@@ -1,12 +1,11 @@
 import type { FastifyRequest } from "fastify";
 import type { z } from "zod";
-import { type ErrorCode, type Problem, VitrinaError } from "../../domain/error-catalogue.ts";
+import { type Problem, VitrinaError } from "../../domain/error-catalogue.ts";
 import { type PipelineConfig, readableConfig } from "../../domain/pipeline.ts";
-import { inspectTaskPlan } from "../../domain/task-plan.ts";
-import { type Finding, Findings } from "../validate/findings.ts";
-import { checkUnseen } from "../validate/unseen.ts";
-import { checkSourceQuery, openSource, type ValidateParts } from "../validate/validate.ts";
+import type { Finding } from "../validate/findings.ts";
+import type { ValidateParts } from "../validate/validate.ts";
 import { formProblems, invalidRequest } from "../validation.ts";
+import { type AskSource, isUnchecked, withSources } from "./ask-sources.ts";
 import { configurationProblems, queryProblems } from "./check-configuration.ts";
 
 /** What saving says about a configuration. With problems nothing is saved; warnings come with the answer. */
@@ -15,22 +14,17 @@ export interface Judgement {
   readonly warnings: readonly Finding[];
 }
 
-/** The source, or the way to it, is at fault: the query may well be right. */
-const NOT_CHECKED: ReadonlySet<string> = new Set<ErrorCode>([
-  "DATABASE_UNAVAILABLE",
-  "CHECK_TIMED_OUT",
-  "SOURCE_CONNECTION_UNKNOWN",
-]);
-
 /**
  * Judges as validate does, as far as it is about the configuration itself: the rules of its fields, and what the source
  * makes of the query. A source that is away does not keep anybody from saving; that the query was not checked is said.
  * A change is held only against the rules it touches. `base`: the pipeline as it stands; undefined where it is new.
+ * `ask`: by whom several pipelines are judged, so that they share what they ask with.
  */
 export async function judge(
   parts: ValidateParts,
   body: Readonly<Record<string, unknown>>,
   base: PipelineConfig | undefined,
+  ask: AskSource = (config) => withSources(parts, (askOne) => askOne(config)),
 ): Promise<Judgement> {
   const { config, unreadable } = readableConfig(body, base);
   const change = base === undefined ? config : body;
@@ -38,7 +32,7 @@ export async function judge(
     pointer,
     message,
   }));
-  const ofQuery = await judgeQuery(parts, config, change, unreadable);
+  const ofQuery = await judgeQuery(parts, config, change, unreadable, ask);
   // With unreadable tasks nobody can tell whether there must be a query.
   const silent = [...unreadable, ...(unreadable.includes("tasks") ? ["source_query"] : [])].map((field) => `/${field}`);
   const isTold = ({ pointer }: Problem): boolean =>
@@ -58,13 +52,13 @@ async function judgeQuery(
   config: PipelineConfig,
   change: object,
   unreadable: readonly string[],
+  ask: AskSource,
 ): Promise<Judgement> {
   if (!touchesQuery(change) || OF_THE_QUERY.some((field) => unreadable.includes(field)))
     return { problems: [], warnings: [] };
   const ofText = await queryProblems(config, parts.targets, parts.guard);
   if (ofText.length > 0) return { problems: ofText, warnings: [] };
-  const found = await askSource(parts, config);
-  const isUnchecked = ({ code }: Finding): boolean => NOT_CHECKED.has(code);
+  const found = await ask(config);
   return {
     problems: found
       .filter((finding) => finding.severity === "error" && !isUnchecked(finding))
@@ -82,21 +76,6 @@ async function judgeQuery(
 
 function asNotChecked(finding: Finding): Finding {
   return { ...finding, severity: "warning", message: `The query was not checked. ${finding.message}` };
-}
-
-async function askSource(parts: ValidateParts, config: PipelineConfig): Promise<readonly Finding[]> {
-  const findings = new Findings();
-  const plan = inspectTaskPlan(config, parts.targets);
-  const validator = { config, stored: undefined, isTrial: false, parts, plan, findings };
-  const source = openSource(validator);
-  if (source === undefined) return findings.all;
-  try {
-    const query = await checkSourceQuery(validator, source);
-    if (query !== undefined) await checkUnseen(validator, source, query);
-  } finally {
-    await source.close();
-  }
-  return findings.all;
 }
 
 export function requireNone(problems: readonly Problem[]): void {

@@ -15,7 +15,7 @@ import { checkTarget, describeTarget } from "./target.ts";
 import { taskProblems } from "./task-problems.ts";
 import { checkUnseen, notesOf } from "./unseen.ts";
 
-export type ValidateParts = Pick<ApiParts, "store" | "inspector" | "targets" | "guard">;
+export type ValidateParts = Pick<ApiParts, "store" | "inspector" | "targets" | "guard" | "asking">;
 
 export interface ValidateQuestion {
   readonly config: PipelineConfig;
@@ -73,8 +73,15 @@ async function registeredTasks({ store }: ValidateParts): Promise<readonly Regis
   return runners.some(({ alive }) => alive) ? tasks : undefined;
 }
 
-export function openSource({ config, parts, findings }: Validator): SourceInspector | undefined {
-  const source = parts.inspector.source(config.source_connection);
+function openSource(validator: Validator): SourceInspector | undefined {
+  const { config, parts } = validator;
+  return requireSource(validator, parts.inspector.source(config.source_connection));
+}
+
+export function requireSource(
+  { config, findings }: Validator,
+  source: SourceInspector | undefined,
+): SourceInspector | undefined {
   if (source === undefined) {
     const message = `There is no source connection "${config.source_connection}".`;
     findings.add(new VitrinaError("SOURCE_CONNECTION_UNKNOWN", message), "/source_connection");
