@@ -34,10 +34,12 @@ const OF_ITS_OWN: readonly (readonly [state: string, code: ErrorCode])[] = [
 function codeOfSqlState(state: string, fallback: ErrorCode): ErrorCode {
   const [, code] = OF_ITS_OWN.find(([own]) => own === state) ?? [];
   if (code !== undefined) return code;
-  if (/^08|^57P0[1234]/.test(state)) return "DATABASE_UNAVAILABLE";
-  if (/^40001|^40P01|^55P03|^57014|^53|^25P03/.test(state)) return "DATABASE_BUSY";
+  // 25006: the server that we write to is a standby, as after a failover, until its name leads to the new primary.
+  if (/^08|^57P0[12345]|^25006/.test(state)) return "DATABASE_UNAVAILABLE";
+  if (/^40001|^40P01|^55P03|^57014|^53|^25P0[34]/.test(state)) return "DATABASE_BUSY";
   if (/^28|^42501/.test(state)) return "PERMISSION_DENIED";
-  if (/^22|^23/.test(state)) return "ROW_REFUSED";
+  // A trigger that raises an error, and a row that is too large for an index or a page, refuse this row alone.
+  if (/^22|^23|^P0001|^54000/.test(state)) return "ROW_REFUSED";
   return fallback;
 }
 

@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
 import { openPostgresSink } from "../../src/connectors/postgres/sink.ts";
@@ -121,6 +121,27 @@ describe("rows that a table refuses", () => {
     );
     expect(rejects.map(({ error: _, ...reject }) => reject)).toEqual(expected);
     expect(count).toBeLessThan(40);
+    await close();
+  });
+
+  it("are found when a trigger raises an error of no class, and when a row is too large for an index", async () => {
+    const table = `r_${randomUUID().slice(0, 8)}`;
+    const { write, close } = await openWriter(table, { kind: "upsert" });
+    const names = await database.query(`SELECT attname AS name FROM pg_attribute
+      WHERE attrelid = 'analytics.${table}'::regclass AND attnum > 0 ORDER BY attnum`);
+    const last = names.at(-1)?.["name"];
+    await database.query(`CREATE FUNCTION analytics.${table}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF NEW.n = 13 THEN RAISE EXCEPTION 'no luck with %', NEW.id; END IF; RETURN NEW; END $$;
+      CREATE TRIGGER unlucky BEFORE INSERT ON analytics.${table} FOR EACH ROW EXECUTE FUNCTION analytics.${table}();
+      CREATE INDEX ON analytics.${table} (${last})`);
+    const row = (id: number, n: string, note: string | null): Row => [String(id), n, "abc", "t", note];
+    const large = randomBytes(8000).toString("hex");
+    const { rejects, rows_written } = await write([row(1, "1", null), row(2, "13", null), row(3, "1", large)]);
+    expect(rows_written).toBe(1);
+    expect(rejects.map(({ row: [id], error }) => [id, /SQLSTATE \w+/.exec(error)?.[0]])).toEqual([
+      ["2", "SQLSTATE P0001"],
+      ["3", "SQLSTATE 54000"],
+    ]);
     await close();
   });
 

@@ -145,7 +145,7 @@ function tryRange(trial: Trial, from: number, to: number): string {
         _vitrina_ends := _vitrina_ends[:_vitrina_left - 1];
         BEGIN
           ${trial.statement(typedRows(trial))};
-        EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
+        EXCEPTION WHEN data_exception OR integrity_constraint_violation OR raise_exception OR program_limit_exceeded THEN
           IF _vitrina_to - _vitrina_from = 1 THEN
             GET STACKED DIAGNOSTICS _vitrina_state = RETURNED_SQLSTATE, _vitrina_message = MESSAGE_TEXT,
               _vitrina_context = PG_EXCEPTION_CONTEXT, _vitrina_table = TABLE_NAME, _vitrina_column = COLUMN_NAME,
