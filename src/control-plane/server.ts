@@ -13,6 +13,7 @@ import type { GuardRules } from "../sql-guard/guard.ts";
 import { auditRoutes } from "./audit/routes.ts";
 import { keepAuditTrail } from "./auth/audit-trail.ts";
 import { installGuard } from "./auth/guard.ts";
+import { hideTaskWords } from "./auth/task-words.ts";
 import { acceptJsonOnly, BODY_LIMIT_BYTES } from "./body-parser.ts";
 import { ChangeListener } from "./changes/change-listener.ts";
 import { EventFeed } from "./changes/event-feed.ts";
@@ -96,6 +97,7 @@ export async function buildServer(given: Omit<ApiParts, "asking">): Promise<Api>
 
   await api.register(helmet, SECURITY_HEADERS);
   keepAuditTrail(api, parts);
+  hideTaskWords(api);
   await installGuard(api, parts);
   refuseOtherSchemas(api, parts.store);
   await registerDocumentation(api, parts.version);

@@ -64,7 +64,10 @@ async function runAttempts(
     };
     if (!(result instanceof VitrinaError)) return finish(result);
     if (endAskedFor(heartbeat.status) === "cancelled") {
-      report.log.info({ reason: result.message }, "cancelled: the batch under way is given up");
+      report.log.info(
+        { code: result.code, reason: redact(result.message) },
+        "cancelled: the batch under way is given up",
+      );
       return finish({ kind: "cancelled" });
     }
 

@@ -3,10 +3,13 @@ import Fastify from "fastify";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ACCESS } from "../../src/control-plane/access-table.ts";
 import { requireAccessOfEveryRoute } from "../../src/control-plane/auth/route-access.ts";
+import { eventsOf } from "../../src/control-plane/changes/event-stream.ts";
 import type { Api } from "../../src/control-plane/server.ts";
 import { mayActAs, ROLES, type Role } from "../../src/domain/access.ts";
-import { bearer, expectProblem, startTestApi, type TestApi } from "../support/api-client.ts";
-import { LOGIN_REQUIRED, makeBadKeys, makeKeys } from "../support/callers.ts";
+import type { PipelineId } from "../../src/domain/pipeline.ts";
+import type { Claim, RunOutcome } from "../../src/meta-store/meta-store.ts";
+import { bearer, expectProblem, pipelineBody, startTestApi, type TestApi } from "../support/api-client.ts";
+import { LOGIN_REQUIRED, makeBadKeys, makeKeys, sendAs } from "../support/callers.ts";
 
 const DOCUMENT = new URL("../../docs/ACCESS.md", import.meta.url);
 const TABLE = /(?<=<!-- table -->\n).*(?=<!-- end of the table -->)/s;
@@ -155,6 +158,59 @@ describe("the documentation", () => {
         expect(problems).toEqual(["401", "403", "429"]);
       }
     }
+  });
+});
+
+describe("what a code task says of its failure", () => {
+  const WORDS = "no such country: Ruritania";
+  const RUNNER = "00000000-0000-0000-0000-000000000001";
+
+  /** A run of its own that ended with such an error; the ids of the pipeline and the run. */
+  async function fail(name: string, outcome: RunOutcome): Promise<readonly [string, string]> {
+    const body = pipelineBody(name);
+    const created = await sendAs(api, keys.admin, "POST", "/pipelines", body);
+    expect(created.status, created.text).toBe(201);
+    await api.store.requestRun(created.body.id, "api");
+    const claim = (await api.store.claimNext(RUNNER, 60_000)) as Claim;
+    const fields = JSON.stringify(outcome);
+    await api.store.appendRunLog([
+      { runId: claim.runId, at: new Date(), level: "error", message: "run failed", fields },
+    ]);
+    await api.store.finishRun(claim, outcome);
+    return [created.body.id, claim.runId];
+  }
+
+  it("is for those who may read rows, and a viewer reads which task it was", async () => {
+    const error = `Task shelf failed: Error: ${WORDS}\n    at shelf.ts:3:1 Correct the task's code.`;
+    const [failed, run] = await fail("task_failed", { kind: "failed", code: "TASK_FAILED", error });
+    const waiting = { kind: "waiting", code: "TASK_RETRY_LATER", waitMs: 600_000, isNew: true } as const;
+    const later = `Task shelf asks to be tried again later: ${WORDS}`;
+    const [waits, tried] = await fail("task_waits", { ...waiting, error: later });
+    const looks = [failed, waits].flatMap((id) => [
+      `/pipelines/${id}`,
+      `/pipelines/${id}/status`,
+      `/pipelines/${id}/runs`,
+    ]);
+    const paths = ["/pipelines", "/runs", `/pipelines/${failed}/runs/${run}`, ...looks];
+    const logs = [`/pipelines/${failed}/runs/${run}/logs`, `/pipelines/${waits}/runs/${tried}/logs`];
+    let read = 0;
+    for (const path of [...paths, ...logs]) {
+      const seen = await sendAs(api, keys.viewer, "GET", path);
+      expect(seen.status, seen.text).toBe(200);
+      expect(seen.text, path).not.toContain("Ruritania");
+      if ((await sendAs(api, keys.operator, "GET", path)).text.includes("Ruritania")) read += 1;
+    }
+    // Only the pipeline that failed does not tell of its runs.
+    expect(read).toBe(paths.length + logs.length - 1);
+    expect((await sendAs(api, keys.viewer, "GET", `/pipelines/${failed}/runs/${run}`)).body).toMatchObject({
+      error_code: "TASK_FAILED",
+      error: "Task shelf failed. What the task itself says may quote rows: an operator can read it.",
+    });
+    const told = JSON.stringify(
+      eventsOf({ pipelines: [], runs: [await api.store.getRun(failed as PipelineId, run)] } as never),
+    );
+    expect(told).toContain("Task shelf failed. ");
+    expect(told).not.toContain("Ruritania");
   });
 });
 

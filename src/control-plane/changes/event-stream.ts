@@ -1,6 +1,7 @@
 import { PassThrough } from "node:stream";
 import type { Changes } from "../../domain/change.ts";
 import type { PipelineId } from "../../domain/pipeline.ts";
+import { withoutTaskWords } from "../auth/task-words.ts";
 
 /** Whoever leaves so much unread is dropped, and comes back by its Last-Event-ID. */
 const MOST_UNREAD_BYTES = 1024 * 1024;
@@ -14,7 +15,9 @@ export interface Event {
   readonly pipelineId?: string;
 }
 
-export function eventsOf({ pipelines, runs }: Changes): Event[] {
+/** For readers of every role: whoever may read what a task says about a run asks for that run. */
+export function eventsOf(changes: Changes): Event[] {
+  const { pipelines, runs } = withoutTaskWords(changes);
   return [
     ...pipelines.map((pipeline) => ({ name: "pipeline", data: pipeline, pipelineId: pipeline.id }) as const),
     ...runs.map((run) => ({ name: "run", data: run, pipelineId: run.pipeline_id }) as const),
