@@ -149,7 +149,7 @@ _COMMA_SEPARATED = re.compile(
 
 def codec_for(type_name):
     """The codec of a type as ``format_type`` prints it, or by its short name."""
-    name = re.sub(r"\([\d, ]*\)", "", type_name).strip().lower()
+    name = re.sub(r"\([-\d, ]*\)", "", type_name).strip().lower()
     if name in _CODECS:
         return _CODECS[name]
     element = name[:-2] if name.endswith("[]") else None

@@ -19,7 +19,7 @@ const LONG_NAMES: Readonly<Record<string, string>> = {
   timetz: "time with time zone",
 };
 
-const TYPE = /^([a-z0-9_ ]+?)(\([\d, ]*\))?( with(?:out)? time zone)?(\[\])*$/;
+const TYPE = /^([a-z0-9_ ]+?)(\([-\d, ]*\))?( with(?:out)? time zone)?(\[\])*$/;
 
 /** `varchar(10)[]` → `character varying(10)[]`. A type of the user's own stays as it is. */
 export function canonicalType(type: string): string {
@@ -37,11 +37,11 @@ export function canonicalType(type: string): string {
 
 /** `numeric(7,2)` → `numeric`. */
 export function withoutModifier(type: string): string {
-  return type.replace(/\([\d,]*\)/, "");
+  return type.replace(/\([-\d,]*\)/, "");
 }
 
-/** What may stand in a type's name; the type becomes part of a CREATE TABLE. */
-const TYPE_TEXT = /^[\p{L}\p{N}_$ ."(),[\]]+$/u;
+/** What may stand in a type's name, such as `numeric(5,-2)`; the type becomes part of a CREATE TABLE. */
+const TYPE_TEXT = /^(?:"(?:[^"\0]|"")+"|[\p{L}\p{N}_$ .(),[\]]|-(?=\d))+$/u;
 
 /** Refuses what no target could be made from. */
 export function checkColumns(task: string, columns: readonly Column[]): readonly Column[] {

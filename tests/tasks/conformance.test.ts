@@ -73,6 +73,8 @@ describe.each(["TYPESCRIPT", "PYTHON"] as const)("a task in %s", (language) => {
       endless: ["double precision", "-Infinity"],
       amount: ["numeric(30,10)", "12345678901234567890.1234567890"],
       zero: ["numeric", "0.0000000000"],
+      hundreds: ["numeric(5,-2)", "12300"],
+      own_type: ['"Sales Dept"."o\'k-ish"', "glad"],
       at: ["timestamp with time zone", "2024-02-29 23:59:59.999999+00"],
       since: ["interval", "1 mon -00:00:00.000001"],
       json: ["jsonb", '{"n": 12345678901234567890, "ё": "\\u2028"}'],

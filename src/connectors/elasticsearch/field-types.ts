@@ -77,7 +77,7 @@ const TYPES: Readonly<Record<string, FieldType>> = {
 export function fieldType({ type }: Column): FieldType {
   const isArray = type.endsWith("[]");
   // `timestamp(3) with time zone[]` → `timestamp with time zone`
-  const name = type.replace(/(?:\[\])+$/, "").replace(/\([\d,]*\)/, "");
+  const name = type.replace(/(?:\[\])+$/, "").replace(/\([-\d,]*\)/, "");
   const element = TYPES[name] ?? KEYWORD;
   return isArray ? { ...element, toJson: (text) => arrayJson(text, element.toJson) } : element;
 }
