@@ -195,6 +195,18 @@ export const MUTATIONS = [
     tests: [LOST_TARGET],
   },
   {
+    name: "target: rows that a trigger leaves out count as written",
+    file: "src/connectors/postgres/target-rights.ts",
+    replace: [["if (leftOut === 0) return;", "if (leftOut >= 0) return;"]],
+    tests: ["tests/integration/target-rules.test.ts"],
+  },
+  {
+    name: "target: rules may swallow what is written",
+    file: "src/connectors/postgres/target-rights.ts",
+    replace: [["(row.rules === null ? []", "(row.rules === null || row.role !== null ? []"]],
+    tests: ["tests/integration/target-rules.test.ts"],
+  },
+  {
     name: "target: that it changed while a run wrote to it is not seen",
     file: "src/data-plane/target-loss.ts",
     replace: [["if (mark === null) return;", "if (mark === null || mark.target !== null) return;"]],

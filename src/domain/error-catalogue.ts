@@ -250,6 +250,24 @@ export const ERROR_CATALOGUE = {
     "A column of the target is no longer filled",
     "If it was renamed or is not needed any more, let the owner of the table drop it.",
   ),
+  TARGET_HAS_RULES: entry(
+    422,
+    "never",
+    "Rules of the target rewrite what is written",
+    "Drop the rules (a trigger that raises an exception refuses rows, too, and those are set aside), or choose another target.",
+  ),
+  TARGET_ROWS_HIDDEN: entry(
+    422,
+    "never",
+    "Rows of the target may be hidden",
+    "Let a policy allow the writer every row (USING (true) WITH CHECK (true)), or make it the owner of the table. A row that a policy refuses fails the run.",
+  ),
+  ROWS_LEFT_OUT: entry(
+    422,
+    "never",
+    "A trigger of the target leaves rows out",
+    "Filter these rows out of the query, or let the trigger raise an exception for them: then they are set aside as rejected.",
+  ),
   TARGET_NAME_FOLDED: entry(
     422,
     "never",

@@ -222,7 +222,7 @@ describe("the query", () => {
 describe("the target", () => {
   it("R3.4 columns that will be added are no problem, and none is added", async () => {
     const target = `analytics.${fresh()}`;
-    await bench.query(`CREATE TABLE ${target} (id bigint PRIMARY KEY)`);
+    await bench.query(`SET ROLE vitrina_writer; CREATE TABLE ${target} (id bigint PRIMARY KEY); RESET ROLE`);
     const answer = await validate(film({ target_table: target, add_columns: true }));
     expect(answer).toMatchObject({ valid: true, problems: [], target: { exists: true, will_create: false } });
     expect(answer.target.missing_columns.map(({ name }: { name: string }) => name)).toEqual([

@@ -16,6 +16,7 @@ import {
   readColumns,
   typeProblems,
 } from "./target-columns.ts";
+import { readTargetRules, schemaProblems } from "./target-rights.ts";
 import { sortAlike } from "./type-fit.ts";
 
 export interface TableName {
@@ -33,6 +34,8 @@ export interface TargetTable {
   readonly key: readonly OrderColumn[];
   /** True when ranges of the key, compared by bytes, can use the key's index. */
   readonly rangesUseIndex: boolean;
+  /** A trigger sees each row before it is written, and may leave it out. */
+  readonly mayLeaveRowsOut: boolean;
   /** For the log of a run. */
   readonly warnings: readonly VitrinaError[];
 }
@@ -41,6 +44,8 @@ export interface TargetTable {
 interface TargetQuestion extends Pick<SinkRequest, "key" | "createTarget" | "addColumns"> {
   /** `undefined`: not known yet; then they are not compared. */
   readonly columns: readonly Column[] | undefined;
+  /** `undefined`: it is only read. */
+  readonly load?: SinkRequest["load"] | undefined;
 }
 
 /** The target as it is, and everything that is wrong with it; nothing is changed. */
@@ -54,13 +59,14 @@ export interface TargetInspection {
   readonly extra: readonly string[];
   readonly key: readonly string[];
   readonly rangesUseIndex: boolean;
+  readonly mayLeaveRowsOut: boolean;
   /** A load fails with the first of them. */
   readonly problems: readonly VitrinaError[];
   /** A load may still succeed. */
   readonly warnings: readonly VitrinaError[];
 }
 
-type TableRequest = Pick<SinkRequest, "columns" | "key" | "createTarget" | "addColumns">;
+type TableRequest = Pick<SinkRequest, "columns" | "key" | "createTarget" | "addColumns"> & Pick<TargetQuestion, "load">;
 
 /** Finds the target and everything about it that a load needs. Changes nothing but adding columns, where allowed. */
 export async function readTargetTable(client: Client, name: TableName, request: TableRequest): Promise<TargetTable> {
@@ -80,8 +86,8 @@ export async function inspectTargetTable(
 ): Promise<TargetInspection> {
   const label = quoteTable(name);
   const kind = await relationKind(client, label);
-  if (kind === "table") return inspectExisting(client, label, question);
-  const { key, columns } = question;
+  if (kind === "table") return inspectExisting(client, name, question);
+  const { key, columns, load } = question;
   const wrong = missingTargetProblems(label, kind, question);
   const added = wrong.length > 0 ? [] : (columns ?? []);
   const ofTypes = await newColumnProblems(client, label, added.map(newColumn));
@@ -92,7 +98,13 @@ export async function inspectTargetTable(
     extra: [],
     key,
     rangesUseIndex: false,
-    problems: [...wrong, ...keyInQueryProblems(key, columns), ...ofTypes],
+    mayLeaveRowsOut: false,
+    problems: [
+      ...wrong,
+      ...(wrong.length > 0 ? [] : await schemaProblems(client, name, load?.kind, false)),
+      ...keyInQueryProblems(key, columns),
+      ...ofTypes,
+    ],
     warnings: mappedTypeWarnings(label, added),
   };
 }
@@ -111,26 +123,31 @@ function missingTargetProblems(
   return [new VitrinaError("KEY_MISSING", `${label} cannot be created without a key.`, { hint: "Set target_key." })];
 }
 
-async function inspectExisting(client: Client, label: string, question: TargetQuestion): Promise<TargetInspection> {
-  const { columns, addColumns: mayAdd } = question;
+async function inspectExisting(client: Client, name: TableName, question: TargetQuestion): Promise<TargetInspection> {
+  const label = quoteTable(name);
+  const { columns, addColumns: mayAdd, load } = question;
   const existing = await readColumns(client, label);
   const uniqueKeys = await readUniqueKeys(client, label);
   const key = question.key.length > 0 ? question.key : (uniqueKeys.find(({ primary }) => primary)?.columns ?? []);
   const index = uniqueIndexOn(key, uniqueKeys);
-  const missing = (columns ?? []).filter(({ name }) => !existing.some((column) => column.name === name));
-  const extra = existing.filter(({ name }) => columns !== undefined && !columns.some((wanted) => wanted.name === name));
+  const missing = (columns ?? []).filter((wanted) => !existing.some((column) => column.name === wanted.name));
+  const extra = existing.filter((one) => columns !== undefined && !columns.some((wanted) => wanted.name === one.name));
   const required = requiredProblem(label, extra);
   // A trigger may fill such a column.
   const isCertain = !(await hasTriggers(client, label));
   const added = mayAdd ? missing : [];
+  const rules = await readTargetRules(client, label, load?.kind, added.length > 0);
   return {
     exists: true,
     existing,
     missing,
-    extra: extra.map(({ name }) => name),
+    extra: extra.map((column) => column.name),
     key,
     rangesUseIndex: index?.byBytes ?? false,
+    mayLeaveRowsOut: rules.mayLeaveRowsOut,
     problems: [
+      ...rules.problems,
+      ...(await schemaProblems(client, name, load?.kind, true)),
       ...(mayAdd ? [] : missingColumnProblems(label, missing)),
       ...keyInQueryProblems(key, columns),
       ...keyInTargetProblems(label, key, index),
@@ -139,6 +156,7 @@ async function inspectExisting(client: Client, label: string, question: TargetQu
       ...(await newColumnProblems(client, label, added.map(newColumn))),
     ],
     warnings: [
+      ...rules.warnings,
       ...(isCertain ? [] : required),
       ...mappedTypeWarnings(label, added),
       ...(question.createTarget || mayAdd ? leftColumnWarnings(label, extra) : []),
@@ -151,7 +169,7 @@ export async function targetTableOf(
   client: Client,
   name: TableName,
   wanted: readonly Column[],
-  { exists, existing, key, rangesUseIndex, warnings }: TargetInspection,
+  { exists, existing, key, rangesUseIndex, mayLeaveRowsOut, warnings }: TargetInspection,
 ): Promise<TargetTable> {
   const typeOf = (column: Column): string =>
     existing.find((known) => known.name === column.name)?.type ?? newColumn(column).type;
@@ -165,6 +183,7 @@ export async function targetTableOf(
     conversions: conversionsInto(existing, wanted),
     key: await orderColumns(client, columns, key),
     rangesUseIndex: rangesUseIndex && sortsAlike,
+    mayLeaveRowsOut,
     warnings,
   };
 }

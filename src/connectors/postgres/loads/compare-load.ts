@@ -4,6 +4,7 @@ import { requireFewDeletions } from "../../deletion-guard.ts";
 import type { DeletionGuard, KeyRange } from "../../sink.ts";
 import { mergeInto, rowsDiffer, SEEK_BY_KEY, sameKey } from "../merge-statement.ts";
 import { behind, upTo } from "../query-text.ts";
+import { requireNoneLeftOut } from "../target-rights.ts";
 import { nameList, type TargetTable } from "../target-table.ts";
 import type { Load } from "./load.ts";
 import { dropTables, isMarked, loadTable, markLoad } from "./load-table.ts";
@@ -99,6 +100,8 @@ export function compareLoad(table: TargetTable, loadId: string, guard: DeletionG
         await client.query(`DELETE FROM ${target} t USING ${quoteTable(gone)} g WHERE ${sameKey(table.key, "t", "g")}`);
       }
       if (kept > 0) await client.query(mergeInto(target, quoteTable(changed), table));
+      if (table.mayLeaveRowsOut)
+        await requireNoneLeftOut(client, target, quoteTable(changed), sameKey(table.key, "t", "s"));
       await dropTables(client, [changed, gone]);
       return { rows_deleted: deleted };
     },

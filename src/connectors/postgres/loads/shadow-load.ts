@@ -2,6 +2,7 @@ import { quoteTable } from "../../../postgres/identifiers.ts";
 import { requireFewDeletions } from "../../deletion-guard.ts";
 import type { DeletionGuard } from "../../sink.ts";
 import { mergeInto, rowsDiffer, SEEK_BY_KEY, sameKey } from "../merge-statement.ts";
+import { requireNoneLeftOut } from "../target-rights.ts";
 import { nameList, type TargetTable } from "../target-table.ts";
 import type { Load } from "./load.ts";
 import { dropTables, isMarked, loadTable, markLoad } from "./load-table.ts";
@@ -58,6 +59,7 @@ export function shadowLoad(table: TargetTable, loadId: string, guard: DeletionGu
       requireFewDeletions(target, guard, { existing, deleted }, loaded);
       if (deleted > 0) await client.query(`DELETE FROM ${target} t WHERE ${missing}`);
       await client.query(mergeInto(target, label, table));
+      if (table.mayLeaveRowsOut) await requireNoneLeftOut(client, target, label, sameKey(table.key, "t", "s"));
       await dropTables(client, [shadow]);
       return { rows_deleted: deleted };
     },

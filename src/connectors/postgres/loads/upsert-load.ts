@@ -1,7 +1,8 @@
 import type { Client } from "../../../postgres/connection.ts";
 import { sqlState } from "../../../postgres/errors.ts";
 import { quoteTable } from "../../../postgres/identifiers.ts";
-import { mergeInto, SEEK_BY_KEY } from "../merge-statement.ts";
+import { mergeInto, SEEK_BY_KEY, sameKey } from "../merge-statement.ts";
+import { requireNoneLeftOut } from "../target-rights.ts";
 import { columnDefinitions, nameList, type TargetTable } from "../target-table.ts";
 import type { Load } from "./load.ts";
 
@@ -36,6 +37,10 @@ export function upsertLoad(table: TargetTable): Load {
     }
   };
 
+  const requireAll = async (client: Client, relation: string): Promise<void> => {
+    if (table.mayLeaveRowsOut) await requireNoneLeftOut(client, target, relation, sameKey(table.key, "t", "s"));
+  };
+
   return {
     name: "upsert",
     canResume: async () => true,
@@ -47,9 +52,8 @@ export function upsertLoad(table: TargetTable): Load {
     async apply(client, { rows: { relation, distinct, duplicates } }) {
       allNew ??= await isEmpty(client);
       allNew &&= await insertNew(client, relation);
-      if (allNew) return { rows_written: distinct, rows_unchanged: 0, rows_deduplicated: duplicates };
-      const { rowCount } = await client.query(mergeInto(target, relation, table));
-      const written = rowCount ?? 0;
+      const written = allNew ? distinct : ((await client.query(mergeInto(target, relation, table))).rowCount ?? 0);
+      await requireAll(client, relation);
       return { rows_written: written, rows_unchanged: distinct - written, rows_deduplicated: duplicates };
     },
 
