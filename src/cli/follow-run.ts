@@ -29,6 +29,7 @@ export function followRun(
   const startedAt = performance.now();
   let isHintDue = true;
   let toldWaiting: string | undefined;
+  let toldNotesOf: string | undefined;
   return poll(say, {
     look: () => api.request("getPipelineStatus", { params: { id }, query: { run_request: number } }),
     isOver: ({ over }) => over,
@@ -37,6 +38,11 @@ export function followRun(
       if (seen.waiting !== null && seen.waiting.until !== toldWaiting) {
         toldWaiting = seen.waiting.until;
         say(`${name} ${waitingSentence(seen.waiting)}`);
+      }
+      const { last_run: run } = seen;
+      if (run !== null && run.id !== toldNotesOf && run.notes.length > 0) {
+        toldNotesOf = run.id;
+        for (const note of run.notes) say(`${name}: ${note}`);
       }
       const isLate = performance.now() - startedAt > SAY_UNCLAIMED_AFTER_MS;
       if (!isHintDue || !isLate || seen.status !== "RUN_REQUESTED" || seen.waiting !== null) return;

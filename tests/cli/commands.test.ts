@@ -278,6 +278,15 @@ describe("reconcile and rejects", () => {
     expect(stderr).toContain("missing in the target: id=13\n");
   });
 
+  it("reconcile says in words that the target refuses a row where no column can be named", async () => {
+    await bench.database.query(`CREATE DOMAIN analytics.choice AS text CHECK (value NOT LIKE '% 7');
+      CREATE TABLE analytics.choosy (id int PRIMARY KEY, title analytics.choice);
+      GRANT ALL ON analytics.choosy TO vitrina_writer; INSERT INTO analytics.choosy VALUES (7, 'x')`);
+    await bench.create("choosy", { create_target: false });
+    const { stderr } = await bench.cli(["reconcile", "choosy", "--wait"]);
+    expect(stderr).toContain("different: id=7: has a value that the target refuses\n");
+  });
+
   it("rejects: listed with their reason, tried again, forgotten", async () => {
     await bench.database.query("CREATE TABLE analytics.picky (id int PRIMARY KEY, title text CHECK (id <> 5))");
     await bench.database.query("GRANT ALL ON analytics.picky TO vitrina_writer");

@@ -46,6 +46,17 @@ describe("run", () => {
     expect(await bench.json(["run", "one", "two", "--wait"])).toMatchObject([final, final]);
   });
 
+  it("--wait says what a person should know of a run that succeeded, and runs and status say it later", async () => {
+    await bench.create("emptied", { mode: "incremental", incremental_key: "id" });
+    expect((await bench.cli(["run", "emptied", "--wait"])).stderr).not.toContain("read again");
+    await bench.database.query("TRUNCATE analytics.emptied");
+    const note = "emptied: analytics.emptied was emptied by somebody: everything is read again.";
+    const { code, stderr } = await bench.cli(["run", "emptied", "--wait"]);
+    expect({ code, told: stderr.split(note).length - 1 }).toEqual({ code: 0, told: 1 });
+    expect((await bench.cli(["runs", "emptied"])).stdout).toMatch(/NOTES\n.* SUCCESS .*everything is read again\.$/m);
+    expect((await bench.cli(["status", "emptied"])).stderr).toContain(note);
+  });
+
   it("--wait fails with the run, and says why", async () => {
     await bench.create("broken", { source_query: "SELECT id, 1 / (id - 5) AS x FROM content.film" });
     const { code, stdout, stderr } = await bench.cli(["run", "broken", "--wait"]);

@@ -64,13 +64,18 @@ function sayFindings({ terminal, isJson }: Cli, { report, error }: Reconcile): v
   const kinds = [
     ["missing in the target", report.missing.keys.map(keyText)],
     ["only in the target", report.extra.keys.map(keyText)],
-    ["different", report.different.keys.map(({ key, columns }) => `${keyText(key)}: ${columns.join(", ")}`)],
+    ["different", report.different.keys.map(({ key, columns }) => `${keyText(key)}: ${columnsText(columns)}`)],
   ] as const;
   for (const [kind, keys] of kinds) {
     for (const key of keys.slice(0, LISTED_KEYS)) terminal.say(`${kind}: ${key}`);
     if (keys.length > LISTED_KEYS) terminal.say(`${kind}: … and more; -o json lists up to 100`);
   }
   for (const note of report.notes) terminal.say(note);
+}
+
+/** None can be named where the target took the row as a whole for unfit. */
+function columnsText(columns: readonly string[]): string {
+  return columns.length === 0 ? "has a value that the target refuses" : columns.join(", ");
 }
 
 function keyText(key: Readonly<Record<string, string | null>>): string {

@@ -59,6 +59,7 @@ async function runs(cli: Cli, id: string | undefined, { limit, since, status }: 
 
 function runTable(items: readonly Run[], isOfAll: boolean, isChosen: boolean): Table {
   const hasRepeated = items.some(({ rows_deduplicated }) => rows_deduplicated > 0);
+  const hasNotes = items.some(({ notes }) => notes.length > 0);
   return {
     columns: [
       ...(isOfAll ? [{ title: "PIPELINE" }] : []),
@@ -74,6 +75,7 @@ function runTable(items: readonly Run[], isOfAll: boolean, isChosen: boolean): T
       { title: "REJECTED", align: "right" },
       { title: "SECONDS", align: "right" },
       { title: "ERROR" },
+      ...(hasNotes ? [{ title: "NOTES" }] : []),
     ],
     rows: items.map((run) => [
       ...(isOfAll ? [run.pipeline_name] : []),
@@ -89,6 +91,7 @@ function runTable(items: readonly Run[], isOfAll: boolean, isChosen: boolean): T
       count(run.rows_rejected),
       secondsOf(run),
       run.error ?? "",
+      ...(hasNotes ? [run.notes.join(" ")] : []),
     ]),
     whenEmpty: isChosen ? "There are no such runs." : isOfAll ? "Nothing has run yet." : "It has never run.",
   };

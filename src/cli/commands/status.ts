@@ -79,6 +79,7 @@ function sayErrors(cli: Cli, all: readonly Status[]): void {
       cli.terminal.say(`${name}: the target refused ${rejected} of ${read} rows; vitrina rejects ${name} shows them.`);
     }
     if (status === "FAILED" && run?.error) cli.terminal.say(`${name}: ${run.error}`);
+    for (const note of run?.notes ?? []) cli.terminal.say(`${name}: ${note}`);
     const repeated = run?.rows_deduplicated ?? 0;
     if (repeated > 0)
       cli.terminal.say(`${name}: ${count(repeated)} rows were left out: later ones have the same keys.`);

@@ -69,7 +69,7 @@ export function describeTarget(
   const isCompared = columns !== undefined && transforms.length === 0;
   const unknownColumns =
     transforms.length > 0
-      ? "The columns that code tasks return are known when they run."
+      ? "The columns that code tasks return are known when they run: the run says whether the target has them."
       : "The columns of the query are not known.";
   return {
     table,
