@@ -213,6 +213,42 @@ export const MUTATIONS = [
     tests: [LOST_TARGET],
   },
   {
+    name: "target: one that is emptied at the end of a load is marked as rightly empty",
+    file: "src/data-plane/executor.ts",
+    replace: [
+      [
+        "  const next = await source.nextStart({",
+        "  await requireSameTarget(pipeline, writer, load.targetMark);\n  const next = await source.nextStart({",
+      ],
+      [
+        "would call it rightly empty.\n  await requireSameTarget(pipeline, writer, load.targetMark);",
+        "would call it rightly empty.",
+      ],
+    ],
+    tests: ["tests/chaos/emptied-at-end.test.ts"],
+  },
+  {
+    name: "source: a table that was made anew or filled anew counts as the old one",
+    file: "src/domain/source-mark.ts",
+    replace: [['if (isOther("table"))', 'if (isOther("table") && before.table === null)']],
+    tests: ["tests/integration/changed-source.test.ts"],
+  },
+  {
+    name: "source: another database at the same address counts as the old one",
+    file: "src/domain/source-mark.ts",
+    replace: [
+      ['isOther("system") || isOther("database")', 'before.system === ""'],
+      ['if (isOther("table"))', 'if (isOther("table") && before.database === now.database)'],
+    ],
+    tests: ["tests/integration/changed-source.test.ts"],
+  },
+  {
+    name: "source: a standby that took over counts as the old one",
+    file: "src/domain/source-mark.ts",
+    replace: [['isOther("timeline")', 'before.timeline === ""']],
+    tests: ["tests/integration/copied-servers.test.ts"],
+  },
+  {
     name: "target: a checkpoint beside the data that is behind counts as ahead",
     file: "src/data-plane/target-loss.ts",
     replace: [["writer.kept.found.batchNo < batchNo", "writer.kept.found.batchNo < -batchNo"]],

@@ -200,6 +200,7 @@ table etl.etl_state
   candidate_at text
   target_mark jsonb
   target_ahead boolean not null default false
+  source_mark jsonb
 table etl.schema_migrations
   version integer not null
   name text not null

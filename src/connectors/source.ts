@@ -1,5 +1,6 @@
 import type { ScanPosition } from "../domain/checkpoint.ts";
 import type { Column } from "../domain/row.ts";
+import type { SourceMark } from "../domain/source-mark.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
 import type { CursorRules, EndOfLoad, Horizon, NextStart } from "../domain/watermark.ts";
 import type { RowBatch } from "./row-batch.ts";
@@ -18,6 +19,9 @@ export interface Source {
   lendSession<T>(use: (session: SqlSession) => Promise<T>): Promise<T>;
   /** True when a session that put this mark into its database is in the same database as the reader. */
   seesMark(mark: string): Promise<boolean>;
+
+  /** Tells this source from another one, or from itself at an earlier moment; `key` is the incremental key. */
+  takeMark(query: string, key: string): Promise<SourceMark>;
 
   /** Throws when the columns cannot serve as a cursor of this query. */
   requireUsableCursor(query: string, columns: readonly Column[], rules: CursorRules): Promise<void>;

@@ -113,8 +113,8 @@ async function markTargetOnce(load: Load, commit: BatchCommit): Promise<void> {
 /** Everything was read and written: make it visible, or remember where the next load starts. */
 async function endLoad(load: Load, commit: BatchCommit, observer: RunObserver): Promise<void> {
   const { pipeline, writer, source, incremental, progress, checkpointer } = load;
-  await requireSameTarget(pipeline, writer, load.targetMark);
   if (incremental === undefined) {
+    await requireSameTarget(pipeline, writer, load.targetMark);
     let deleted = 0;
     await writer
       .finish((transaction, result) => {
@@ -138,6 +138,8 @@ async function endLoad(load: Load, commit: BatchCommit, observer: RunObserver): 
   // First the copy beside the data: a position left there would later seem to be ahead of the watermark.
   await writer.kept?.forget();
   const mark = await takeMark(pipeline, writer, load.transform.columns);
+  // Only now: the mark of a target that was emptied before it was made would call it rightly empty.
+  await requireSameTarget(pipeline, writer, load.targetMark);
   await commit.moveWatermark(next, progress.fingerprint, mark);
   await faultPoint("watermark_moved");
 }

@@ -25,6 +25,7 @@ import type { Transform } from "../tasks/task.ts";
 import { besideCheckpointer, type Checkpointer, followingCheckpointer, sharedCheckpointer } from "./checkpointer.ts";
 import type { ExecutorParts, RunControl } from "./executor.ts";
 import { openSource } from "./open-source.ts";
+import { requireSourceOf } from "./source-change.ts";
 import { requireTargetOf } from "./target-loss.ts";
 
 /** Everything a run needs to move its batches, opened and checked before the first row is read. */
@@ -68,6 +69,7 @@ interface IncrementalLoad {
   readonly ceiling: string | null;
   /** False: the watermark is the value alone. */
   readonly keepsId: boolean;
+  readonly notes: readonly string[];
 }
 
 interface Limits {
@@ -113,12 +115,14 @@ export async function openLoad(
     const fingerprint = configFingerprint(pipeline);
     const known = await currentState(parts, claim, writer, commit);
     requireStateOf(pipeline, known, fingerprint);
-    const { state, startsOver } = await requireTargetOf(
+    const ofTarget = await requireTargetOf(parts.store, pipeline, writer, transform.columns, known, commit, log);
+    const { state, startsOver } = await requireSourceOf(
       parts.store,
       pipeline,
+      plan.readerQuery,
+      source,
       writer,
-      transform.columns,
-      known,
+      ofTarget,
       commit,
       log,
     );
@@ -149,7 +153,7 @@ export async function openLoad(
       read,
       startsAnew: pipeline.mode === "incremental" || after === null,
       resumed,
-      notes: [...notesOf(pipeline, resumed, startsOver), ...(writer.notes ?? [])],
+      notes: [...notesOf(pipeline, resumed, startsOver), ...(incremental?.notes ?? []), ...(writer.notes ?? [])],
       targetMark: state.targetMark,
       incremental,
       progress: { position: after, batchNo: state.batchNo, rejected: 0, fingerprint },
@@ -209,11 +213,17 @@ async function openIncremental(
   const keepsId = isTimeType(keyType) || (await source.isUnique(plan.readerQuery, [key]));
   const start = { keyType, keepsId, previous: state.watermark, candidate: state.candidate };
   const resumed = resumePosition(state, fingerprint) !== null && state.safePoint !== null;
-  if (resumed) return { ...start, safePoint: state.safePoint as string, ceiling: null };
+  if (resumed) return { ...start, safePoint: state.safePoint as string, ceiling: null, notes: [] };
   const horizon = await takeHorizon(source, plan.readerQuery, columns, pipeline, state);
   if (horizon.method === "look-back")
     log.warn({ reason: horizon.reason }, "late commits are covered by a look-back only");
-  return { ...start, safePoint: horizon.safe, ceiling: horizon.ceiling };
+  const notes = horizon.behindAll ? [behindAll(key)] : [];
+  return { ...start, safePoint: horizon.safe, ceiling: horizon.ceiling, notes };
+}
+
+/** Nobody can tell here whether rows were deleted, or are going to come again with lower numbers. */
+function behindAll(key: string): string {
+  return `The source has no row at or behind the position of this load. If values of "${key}" are given out again, since it was restored or its sequence set back, such rows are not read: reset the state.`;
 }
 
 /** Once per run, for whoever wonders why the mart does not follow. A run does not fail for want of this. */

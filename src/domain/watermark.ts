@@ -24,6 +24,8 @@ export interface Horizon {
   readonly reason: string | null;
   /** Of a key that is no time: every row up to this value can be seen by a read that begins now. Null: not known. */
   readonly ceiling: string | null;
+  /** Of a key that is no time: the load would start behind every row there is. */
+  readonly behindAll: boolean;
 }
 
 /** A position that becomes the watermark once every transaction that was alive at `at` has ended. */

@@ -13,6 +13,7 @@ import type { Reject } from "../domain/reject.ts";
 import type { BatchCounters, Run, RunStatus, RunTrigger } from "../domain/run.ts";
 import type { NewRunLogLine, RunLogLine } from "../domain/run-log.ts";
 import type { RegisteredTask, RunnerView } from "../domain/runner.ts";
+import type { SourceMark } from "../domain/source-mark.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
 import type { TargetMark } from "../domain/target-mark.ts";
 import type { Candidate, NextStart, Watermark } from "../domain/watermark.ts";
@@ -302,6 +303,8 @@ export interface PipelineState extends Checkpoint {
   readonly safePoint: string | null;
   /** The target that the checkpoint was made for; null where there is no checkpoint, or a person keeps it for any. */
   readonly targetMark: TargetMark | null;
+  /** The source that the position was reached in; null where it is not known. */
+  readonly sourceMark: SourceMark | null;
   /** The target was found to be written later than this meta-store knows of; nobody has decided yet. */
   readonly targetAhead: boolean;
   /** The last row that was processed, for people; without a watermark nothing starts there. */
@@ -446,6 +449,8 @@ export interface BatchCommit {
   keepRejects(rejects: readonly RefusedRow[]): Promise<void>;
   /** What the checkpoint belongs to from now on. */
   noteTarget(mark: TargetMark): Promise<void>;
+  /** Where the position of the load was, or is going to be, reached. */
+  noteSource(mark: SourceMark): Promise<void>;
   /** From now on every run fails with TARGET_AHEAD, until a person changes the state. */
   noteTargetAhead(): Promise<void>;
   /** Nothing of the checkpoint is of use any more. */

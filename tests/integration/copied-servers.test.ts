@@ -195,3 +195,30 @@ describe("rows whose transactions began on another server", () => {
     }
   });
 });
+
+it("a standby that took over has a history of its own: everything is read again", async () => {
+  const { primary, standby } = copies;
+  await primary.query("INSERT INTO content.film SELECT n, 'film ' || n FROM generate_series(1001, 1100) n");
+  await copies.caughtUp();
+  await standby.query("ALTER SYSTEM SET primary_conninfo = ''");
+  await standby.query("SELECT pg_reload_conf()");
+  await until(
+    "the standby hears nothing more",
+    async () => (await standby.query("SELECT FROM pg_stat_wal_receiver")).length === 0,
+  );
+  await primary.query("INSERT INTO content.film SELECT n, 'lost ' || n FROM generate_series(1101, 1150) n");
+  const before = await openStand(primary, primary, primary);
+  const pipeline = await before.create({ mode: "incremental", incremental_key: "id" });
+  expect(await before.run(pipeline)).toMatchObject({ status: "SUCCESS", notes: [] });
+  for (const one of close.splice(0).reverse()) await one();
+
+  await standby.query("SELECT pg_promote()");
+  // The same numbers once more, and as many transactions as the primary has had.
+  await standby.query("INSERT INTO content.film SELECT n, 'again ' || n FROM generate_series(1101, 1200) n");
+  for (let n = 0; n < 100; n++) await standby.query("SELECT pg_current_xact_id()");
+  const after = await openStand(primary, primary, standby);
+  const run = await after.run(pipeline);
+  expect(run).toMatchObject({ status: "SUCCESS" });
+  expect(run.notes).toEqual([expect.stringMatching(/a standby took its place: everything is read again/)]);
+  expect(await countOf(primary, `${pipeline.target_table} WHERE title LIKE 'again %'`)).toBe(100);
+});

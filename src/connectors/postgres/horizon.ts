@@ -81,8 +81,9 @@ export async function takeHorizon(client: Client, lookbackMs: number, key?: Unst
     [row.safe, waitMs],
   );
   const isSettled = method === "in-flight" && row.settled === "t" && lookbackMs === 0;
+  const behindAll = key !== undefined && key.after !== null && greatest === undefined;
   const ceiling = isSettled ? (greatest?.value ?? null) : null;
-  return { now: row.now, safe: shifted[0]?.safe ?? row.safe, method, reason: row.blind, ceiling };
+  return { now: row.now, safe: shifted[0]?.safe ?? row.safe, method, reason: row.blind, ceiling, behindAll };
 }
 
 /** The greatest value that can be seen of a key that is no time, and a moment after it was seen. */

@@ -16,6 +16,7 @@ import {
   sourceError,
 } from "./read-session.ts";
 import { canSeek, estimateRows } from "./seek-cost.ts";
+import { takeSourceMark } from "./source-mark.ts";
 import { isUnique } from "./unique-columns.ts";
 
 /** Reads by one COPY per run: the query runs once, in one snapshot, with constant memory, and rows arrive as bytes. */
@@ -28,6 +29,7 @@ export function openPostgresSource(config: PostgresSourceConfig): Source {
     open: (request) => openReader(config, request),
     lendSession: (use) => session.lend(use),
     seesMark: (mark) => session.ask((client) => seesMark(client, mark)),
+    takeMark: (query, key) => session.ask((client) => takeSourceMark(client, query, key)),
     requireUsableCursor: (query, columns, rules) =>
       session.ask((client) => requireUsableCursor(client, query, columns, rules)),
     isUnique: (query, columns) => session.ask((client) => isUnique(client, query, columns)),

@@ -18,7 +18,7 @@ const newMark = (place: string): string => `${place}::jsonb || jsonb_build_objec
 export async function getState(pool: Pool, id: PipelineId): Promise<PipelineState> {
   const { rows } = await pool.query(
     `SELECT last_processed_value, last_processed_id, watermark_fingerprint, candidate_value, candidate_id, candidate_at,
-            safe_point, scan_position, batch_no, fingerprint, updated_at, ${KNOWN_MARK} AS target_mark, target_ahead
+            safe_point, scan_position, batch_no, fingerprint, updated_at, ${KNOWN_MARK} AS target_mark, source_mark, target_ahead
        FROM etl.etl_state WHERE pipeline_id = $1`,
     [id],
   );
@@ -28,6 +28,7 @@ export async function getState(pool: Pool, id: PipelineId): Promise<PipelineStat
     return {
       ...nothing,
       targetMark: null,
+      sourceMark: null,
       targetAhead: false,
       progress: NO_WATERMARK,
       watermark: NO_WATERMARK,
@@ -47,6 +48,7 @@ export async function getState(pool: Pool, id: PipelineId): Promise<PipelineStat
     batchNo: row.batch_no,
     fingerprint: row.fingerprint,
     targetMark: row.target_mark,
+    sourceMark: row.source_mark,
     targetAhead: row.target_ahead,
     updatedAt: row.updated_at,
   };
@@ -55,7 +57,7 @@ export async function getState(pool: Pool, id: PipelineId): Promise<PipelineStat
 const NOTHING = `
   last_processed_value = NULL, last_processed_id = NULL, watermark_fingerprint = NULL, scan_position = NULL,
   fingerprint = NULL, safe_point = NULL, candidate_value = NULL, candidate_id = NULL, candidate_at = NULL,
-  target_mark = NULL`;
+  target_mark = NULL, source_mark = NULL`;
 
 export async function resetState(pool: Pool, id: PipelineId): Promise<void> {
   await changeState(pool, id, NOTHING);
@@ -70,7 +72,7 @@ export async function keepState(pool: Pool, id: PipelineId): Promise<void> {
   await changeState(
     pool,
     id,
-    `target_mark = CASE WHEN watermark_fingerprint = $2 THEN NULL ELSE target_mark - 'columns' END,
+    `target_mark = CASE WHEN watermark_fingerprint = $2 THEN NULL ELSE target_mark - 'columns' END, source_mark = NULL,
      last_processed_value = CASE WHEN watermark_fingerprint IS NOT NULL THEN last_processed_value END,
      last_processed_id = CASE WHEN watermark_fingerprint IS NOT NULL THEN last_processed_id END,
      watermark_fingerprint = $2, scan_position = NULL, fingerprint = NULL, safe_point = NULL`,
@@ -86,7 +88,7 @@ export async function setState(pool: Pool, id: PipelineId, { value, id: lastId }
     id,
     `last_processed_value = $2, last_processed_id = $3, watermark_fingerprint = $4, scan_position = NULL,
      fingerprint = NULL, safe_point = NULL, candidate_value = NULL, candidate_id = NULL, candidate_at = NULL,
-     target_mark = NULL`,
+     target_mark = NULL, source_mark = NULL`,
     value,
     lastId,
     fingerprint,
@@ -266,6 +268,16 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
         pool,
         `WITH lease AS (${LEASE}), state AS (
            UPDATE etl.etl_state s SET target_mark = ${newMark("$4")} FROM lease WHERE s.pipeline_id = lease.id
+         )
+         SELECT id FROM lease`,
+        [mark],
+      );
+    },
+    async noteSource(mark) {
+      await underLease(
+        pool,
+        `WITH lease AS (${LEASE}), state AS (
+           UPDATE etl.etl_state s SET source_mark = $4 FROM lease WHERE s.pipeline_id = lease.id
          )
          SELECT id FROM lease`,
         [mark],

@@ -247,7 +247,7 @@ const RESCUE = `
            error = CASE WHEN expired.cancelled THEN NULL
                         WHEN pg_postmaster_start_time() > r.started_at
                         THEN 'PostgreSQL, which keeps the meta-store, was restarted during the run.'
-                        ELSE 'The runner disappeared: its lease ran out without a sign of life.' END
+                        ELSE 'No sign of life came from the runner until its lease ran out: it was killed, frozen, or cut off from the meta-store.' END
       FROM expired WHERE r.pipeline_id = expired.id AND r.status = 'RUNNING'
     RETURNING r.id, r.pipeline_id, r.batches, r.error_code
   ), judged AS (

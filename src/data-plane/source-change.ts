@@ -1,0 +1,39 @@
+import type { SinkWriter } from "../connectors/sink.ts";
+import type { Source } from "../connectors/source.ts";
+import type { Pipeline } from "../domain/pipeline.ts";
+import { sourceChange } from "../domain/source-mark.ts";
+import type { BatchCommit, MetaStore } from "../meta-store/meta-store.ts";
+import type { Log } from "../observability/log.ts";
+import type { UsableState } from "./target-loss.ts";
+
+/**
+ * The checkpoint of an incremental load as this run may use it. Rows of a source with another history may lie before the
+ * position without ever having been read: numbers are given out again, stamps are old ones. Reading everything again is
+ * only slow. A full load needs no such care: one that goes on is followed by another that reads everything.
+ */
+export async function requireSourceOf(
+  store: Pick<MetaStore, "getState">,
+  { id, mode, incremental_key: key }: Pipeline,
+  query: string,
+  source: Source,
+  writer: SinkWriter,
+  usable: UsableState,
+  commit: BatchCommit,
+  log: Log,
+): Promise<UsableState> {
+  if (mode !== "incremental" || key === null) return usable;
+  const { sourceMark, scanPosition, watermarkFingerprint } = usable.state;
+  const now = await source.takeMark(query, key);
+  const hasPosition = scanPosition !== null || watermarkFingerprint !== null;
+  const change = sourceMark === null || !hasPosition ? undefined : sourceChange(sourceMark, now);
+  if (change === undefined) {
+    await commit.noteSource(now);
+    return usable;
+  }
+  await writer.kept?.forget();
+  await commit.startOver();
+  await commit.noteSource(now);
+  const startsOver = `${change}: everything is read again.`;
+  log.warn({ before: sourceMark, now }, startsOver);
+  return { state: await store.getState(id), startsOver };
+}
