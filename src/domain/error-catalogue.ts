@@ -394,7 +394,7 @@ export const ERROR_CATALOGUE = {
     403,
     "never",
     "The database refused access",
-    "Grant the role named in the detail what it needs; see docs/guides/production.md.",
+    "Grant the role of the connection what the detail names: sources are read as vitrina_reader, targets written as vitrina_writer, unless their URLs name other roles. See docs/guides/production.md.",
   ),
   DATABASE_UNAVAILABLE: entry(
     503,

@@ -118,7 +118,7 @@ export async function newColumnProblems(
   return own
     .filter(({ type }) => !usable.has(withoutModifier(type)))
     .map(({ name, type }) => {
-      const message = `${label} cannot have ${quoteIdentifier(name)} of type ${type}: the writer finds no such type in the target's database.`;
+      const message = `${label} cannot have ${quoteIdentifier(name)} of type ${type}: the writer can use no such type in the target's database.`;
       const hint = `Cast it in the query, e.g. ${quoteIdentifier(name)}::text, or create the type there and let vitrina_writer use it.`;
       return new VitrinaError("TARGET_TYPE_MISMATCH", message, { hint });
     });
