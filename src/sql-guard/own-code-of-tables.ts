@@ -8,7 +8,7 @@ import { type Fields, isObject, namesIn, type Statement, statementsOf } from "./
 /**
  * Code that a table brings along: the planner computes what its indexes and constraints call with constants, and row
  * security is run for each row, with the rights of whoever reads. Only what is called with a column is left alone: it
- * waits for a row, and reading writes none.
+ * waits for a row, and reading gives it none.
  */
 
 type Row = Readonly<Record<string, string | null>>;
@@ -30,7 +30,7 @@ async function mayRun(session: SqlSession, { part, expression, schema, name, bod
     ({ names }) => names.length === 2 && names[0] === schema && names[1] === name,
   );
   // Called by an operator or a cast, or in a way that is not understood.
-  if (calls === undefined || calls.length === 0 || !calls.every(({ takesColumn }) => takesColumn)) return true;
+  if (calls === undefined || calls.length === 0 || !calls.every(({ waitsForRow }) => waitsForRow)) return true;
   return body != null && (await callsOthers(session, body));
 }
 
@@ -54,23 +54,51 @@ async function statementOf(text: string): Promise<Statement | undefined> {
 
 interface Call {
   readonly names: readonly string[];
-  /** As it is: what is computed from a column may turn out to be a constant. */
-  readonly takesColumn: boolean;
+  /** One of its arguments is known only with a row. */
+  readonly waitsForRow: boolean;
 }
 
 function callsIn(statement: Statement | undefined): readonly Call[] | undefined {
   if (statement === undefined) return undefined;
   return ofKind(statement, "FuncCall").map(({ funcname, args }) => ({
     names: namesIn(funcname),
-    takesColumn: Array.isArray(args) && args.some(isColumn),
+    waitsForRow: Array.isArray(args) && args.some(variesWithRow),
   }));
 }
 
-function isColumn(node: unknown): boolean {
+/**
+ * A column, or what PostgreSQL's own functions and operators make of one and of constants other than NULL. Anything else
+ * may turn out to be a constant: a coalesce that never comes to its column, a function that makes NULL of NULL.
+ */
+function variesWithRow(node: unknown): boolean {
   if (!isObject(node)) return false;
   if ("ColumnRef" in node) return true;
-  const cast = node["TypeCast"];
-  return isObject(cast) && isColumn(cast["arg"]);
+  const [kind, fields] = Object.entries(node)[0] ?? [];
+  if (!isObject(fields)) return false;
+  if (kind === "TypeCast") return variesWithRow(fields["arg"]);
+  const inputs = inputsOf(kind, fields);
+  return inputs.some(variesWithRow) && inputs.every((input) => variesWithRow(input) || isConstant(input));
+}
+
+function inputsOf(
+  kind: string | undefined,
+  { funcname, args, name, lexpr, rexpr, kind: form }: Fields,
+): readonly unknown[] {
+  if (kind === "FuncCall" && isOfPostgres(namesIn(funcname))) return Array.isArray(args) ? args : [];
+  if (kind === "A_Expr" && form === "AEXPR_OP" && isOfPostgres(namesIn(name))) {
+    return [lexpr, rexpr].filter((side) => side !== undefined);
+  }
+  return [];
+}
+
+function isOfPostgres(names: readonly string[]): boolean {
+  return names.length === 1 || names[0] === "pg_catalog";
+}
+
+function isConstant(node: unknown): boolean {
+  if (!isObject(node)) return false;
+  const { A_Const: constant, TypeCast: cast } = node;
+  return isObject(cast) ? isConstant(cast["arg"]) : isObject(constant) && constant["isnull"] !== true;
 }
 
 /** Operators and types with a schema, behind which there may be functions as well. */

@@ -104,6 +104,8 @@ const SCHEMA = `
   CREATE INDEX ON content.spied_index (content.spy('x'));
   CREATE TABLE content.spied_condition (id integer, t text);
   CREATE INDEX ON content.spied_condition (id) WHERE content.spy(coalesce('x', t));
+  CREATE TABLE content.spied_null (id integer, t text);
+  CREATE INDEX ON content.spied_null (id) WHERE content.spy(t || NULL);
   CREATE TABLE content.spied_statistics (id integer, t text);
   CREATE STATISTICS content.spying ON (content.spy('x')), id FROM content.spied_statistics;
   CREATE TABLE content.spied_parent (id integer, t text);
@@ -119,7 +121,8 @@ const SCHEMA = `
   CREATE POLICY spying ON content.spied_rows USING (content.spy(t));
   INSERT INTO content.spied_rows VALUES (1, 'a');
   CREATE VIEW content.spied_view AS SELECT id FROM content.spied_index;
-  CREATE TABLE content.honest (id integer, t text CHECK (content.spy(t)));
+  CREATE TABLE content.honest (id integer, t text CHECK (content.spy(lower(btrim(t, ' ')))), j jsonb);
+  CREATE INDEX ON content.honest (content.spy((j ->> 'a') || 'x'));
   CREATE INDEX ON content.honest (content.plain(t)) WHERE content.spy(t);
   CREATE STATISTICS content.honest_statistics ON (content.spy(t)), id FROM content.honest;
   ALTER TABLE content.honest ENABLE ROW LEVEL SECURITY;

@@ -270,6 +270,7 @@ export const REFUSED_BY_TEXT: readonly CorpusQuery[] = [
 export const SPIED = [
   "spied_index",
   "spied_condition",
+  "spied_null",
   "spied_statistics",
   "spied_parent",
   "spied_inlined",
