@@ -81,7 +81,7 @@ function notReadable({ code, errors, message }: ApiProblem): Validation {
 }
 
 function validationText({ name, answer, placeOf }: Result): string {
-  const { valid, problems, reading, writing, target, estimated_rows } = answer;
+  const { valid, problems, reading, writing, target, notes, estimated_rows } = answer;
   const found = problems.flatMap(({ severity, pointer, line, column, message, hint }) => {
     const file = placeOf === undefined ? "" : ` (${placeOf(pointer, line)})`;
     const inText = [pointer, line && `line ${line}`, column && `column ${column}`].filter(Boolean).join(", ");
@@ -94,6 +94,7 @@ function validationText({ name, answer, placeOf }: Result): string {
     writing && `written by ${writing.strategy}`,
   ].filter(Boolean);
   const outcome = `${name} is ${valid ? "valid" : "not valid"}${plan.length === 0 ? "" : `: ${plan.join(", ")}`}.`;
-  const leftOpen = valid && target?.note ? [`  note: ${target.note}`] : [];
+  const told = target?.note ? [target.note, ...notes] : notes;
+  const leftOpen = valid ? told.map((note) => `  note: ${note}`) : [];
   return [outcome, ...found, ...leftOpen].map(printable).join("\n");
 }

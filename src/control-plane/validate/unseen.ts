@@ -29,6 +29,7 @@ export function notesOf({ config }: Validator, query: CheckedQuery | undefined):
   const ahead = `If programs give out blocks of "${key}" ahead by themselves, set lookback_numbers to more than are given out while one of them is kept back.`;
   return [
     "Rows that are deleted in the source stay in the target; a full load removes them, and reconcile shows them.",
+    `A row that changes while its "${key}" stays as it is keeps its old values in the target.`,
     ...(type !== undefined && isNumberType(type) && lookback_numbers === 0 ? [ahead] : []),
   ];
 }
