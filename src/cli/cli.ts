@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { loadCliSettings } from "../settings/cli-settings.ts";
 import { ApiClient } from "./api-client.ts";
 import { CliFailure, EXIT, type ExitCode } from "./failure.ts";
+import { type Host, hostOf } from "./host.ts";
 import { type Column, formatTable } from "./table.ts";
 import { openTerminal, type Terminal } from "./terminal.ts";
 
@@ -34,14 +35,15 @@ type Work<Arguments extends unknown[]> = (cli: Cli, ...given: Arguments) => Prom
 export function withCli<Arguments extends unknown[]>(work: Work<Arguments>) {
   return async (...given: unknown[]): Promise<void> => {
     const command = given.at(-1) as Command;
-    const cli = openCli(command.optsWithGlobals<GlobalOptions>());
-    process.exitCode = (await work(cli, ...(given.slice(0, -1) as Arguments))) ?? EXIT.ok;
+    const host = hostOf(command);
+    const cli = openCli(command.optsWithGlobals<GlobalOptions>(), host);
+    host.exitCode = (await work(cli, ...(given.slice(0, -1) as Arguments))) ?? EXIT.ok;
   };
 }
 
-function openCli({ api, keyFile, output }: GlobalOptions): Cli {
-  const { apiUrl, apiKey, canRedraw } = loadCliSettings();
-  const terminal = openTerminal(canRedraw);
+function openCli({ api, keyFile, output }: GlobalOptions, host: Host): Cli {
+  const { apiUrl, apiKey, canRedraw } = loadCliSettings(host.env);
+  const terminal = openTerminal(host, canRedraw);
   const isJson = output === "json";
   return {
     api: new ApiClient(api ?? apiUrl, keyFile === undefined ? apiKey : readKey(keyFile)),

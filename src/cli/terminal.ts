@@ -1,5 +1,6 @@
 import { createInterface } from "node:readline/promises";
 import { EXIT } from "./failure.ts";
+import type { Host, Output } from "./host.ts";
 import { printableLines } from "./text-width.ts";
 
 /** Data goes to standard output, everything that is said about it to standard error. */
@@ -18,8 +19,7 @@ export interface Terminal {
 
 const USUAL = { width: 80, height: 24 };
 
-export function openTerminal(canRedraw: boolean): Terminal {
-  const { stdin, stdout, stderr } = process;
+export function openTerminal({ stdin, stdout, stderr }: Host, canRedraw: boolean): Terminal {
   return {
     width: stdout.isTTY ? stdout.columns || USUAL.width : undefined,
     liveArea:
@@ -29,12 +29,12 @@ export function openTerminal(canRedraw: boolean): Terminal {
     print: (text) => void stdout.write(`${text}\n`),
     say: (text) => void stderr.write(`${printableLines(text)}\n`),
     draw: (text) => void stderr.write(text),
-    ask: stdin.isTTY && stderr.isTTY ? askOnTerminal : undefined,
+    ask: stdin.isTTY && stderr.isTTY ? (question) => askOnTerminal(stdin, stderr, question) : undefined,
   };
 }
 
-async function askOnTerminal(question: string): Promise<string> {
-  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+async function askOnTerminal(input: Host["stdin"], output: Output, question: string): Promise<string> {
+  const prompt = createInterface({ input, output });
   prompt.once("SIGINT", () => process.exit(EXIT.interrupted));
   // Ctrl-D leaves the question without an answer.
   const closed = new Promise<string>((resolve) => prompt.once("close", () => resolve("")));

@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { addApiCommands } from "../cli/add-api-commands.ts";
+import { type Host, setHost } from "../cli/host.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Log } from "../observability/log.ts";
 import { type DatabaseUrls, loadSettings, type Settings } from "../settings/settings.ts";
@@ -8,14 +9,19 @@ import { addKeyCommands } from "./key.ts";
 import { VERSION } from "./version.ts";
 
 /** Every command. What only servers need is loaded when one starts, so that the other commands answer quickly. */
-export function buildProgram(): Command {
+export function buildProgram(host: Host = process): Command {
   const program = new Command("vitrina")
     .description("Builds data marts from PostgreSQL. Settings come from the environment or .env (see .env.sample).")
     .version(VERSION)
     // Inherited by every command, so it comes before them: whoever runs the program decides about exit codes.
     .exitOverride()
-    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "vitrina: ")) })
+    .configureOutput({
+      writeOut: (text) => void host.stdout.write(text),
+      writeErr: (text) => void host.stderr.write(text),
+      outputError: (text, write) => write(text.replace(/^error: /, "vitrina: ")),
+    })
     .showHelpAfterError("  Add --help to see how it is used.");
+  setHost(program, host);
   addServerCommands(program);
   addDatabaseCommands(program);
   addKeyCommands(program);

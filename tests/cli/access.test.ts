@@ -7,11 +7,12 @@ import { type CliBench, openCliBench } from "../support/cli.ts";
 let bench: CliBench;
 let viewerKey: string;
 beforeAll(async () => {
-  bench = await openCliBench();
-  await bench.startApi({ API_AUTH: "required" });
-  const created = await bench.cli(["key", "create", "--name", "looker", "--role", "viewer"], {
+  bench = await openCliBench({ API_AUTH: "required" });
+  await bench.startApi();
+  const creating = bench.spawnCli(["key", "create", "--name", "looker", "--role", "viewer"], {
     DATABASE_URL: bench.database.url,
   });
+  const created = await creating.result;
   expect(created.code).toBe(0);
   viewerKey = created.stdout.trim();
 });

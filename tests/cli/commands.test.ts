@@ -6,8 +6,9 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type CliBench, type CliResult, COMMAND, FILMS, openCliBench } from "../support/cli.ts";
+import { until } from "../support/until.ts";
 
-/** The commands as real processes, against a real API and a real runner. */
+/** The commands against a real API and a real runner; in this process, but for what only a process of its own can show. */
 
 let bench: CliBench;
 beforeAll(async () => {
@@ -382,11 +383,15 @@ describe("what goes wrong", () => {
       stderr += chunk;
     });
     const closed = once(child, "close");
-    // The first output proves that it listens; afterwards nobody reads any more.
-    const run = bench.cli(["run", "film", "--wait"]);
-    await once(child.stdout, "data");
+    let listens = false;
+    child.stdout.once("data", () => {
+      listens = true;
+    });
+    await until("it prints an event", async () => {
+      await bench.cli(["run", "film", "--wait"]);
+      return listens;
+    });
     child.stdout.destroy();
-    await run;
     await bench.cli(["run", "film", "--wait"]);
     expect(await closed).toEqual([0, null]);
     expect(stderr).toBe("");

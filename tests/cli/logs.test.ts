@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type CliBench, openCliBench } from "../support/cli.ts";
 import { until } from "../support/until.ts";
 
-/** vitrina logs, as a real process, against a real API and a real runner. */
+/** vitrina logs, against a real API and a real runner. */
 
 let bench: CliBench;
 beforeAll(async () => {

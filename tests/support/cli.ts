@@ -3,9 +3,15 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { inject } from "vitest";
+import type { Host } from "../../src/cli/host.ts";
 import { freePort } from "../../src/embedded-postgres/free-port.ts";
+import { type RunningPart, startApi } from "../../src/main/api.ts";
+import { runProgram } from "../../src/main/run-program.ts";
+import { startRunner } from "../../src/main/runner.ts";
+import { createLog } from "../../src/observability/log.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { holdLock } from "./hold-lock.ts";
 import { until } from "./until.ts";
@@ -25,17 +31,22 @@ interface CliProcess {
   stdout(): string;
   stderr(): string;
   untilSaid(text: string | RegExp): Promise<void>;
-  signal(signal: NodeJS.Signals): void;
   readonly result: Promise<CliResult>;
 }
 
-/** A database with films, and an API and runners on it, all as real processes. */
+/** In a process of its own, for what only the whole program can show. */
+interface SpawnedCli extends CliProcess {
+  signal(signal: NodeJS.Signals): void;
+}
+
+/** A database with films, an API and a runner on it, and the commands: all in this process, which works in its folder. */
 export interface CliBench {
   readonly database: TestDatabase;
   readonly url: string;
   readonly folder: string;
   cli(args: readonly string[], env?: Record<string, string>): Promise<CliResult>;
   startCli(args: readonly string[], env?: Record<string, string>): CliProcess;
+  spawnCli(args: readonly string[], env?: Record<string, string>): SpawnedCli;
   // biome-ignore lint/suspicious/noExplicitAny: tests look into any answer.
   json(args: readonly string[]): Promise<any>;
   write(name: string, content: string): Promise<string>;
@@ -43,58 +54,78 @@ export interface CliBench {
   create(name: string, more?: object): Promise<void>;
   /** Loaded once, with every row changed since, and a target that nobody can write until the returned function ends. */
   createStuck(name: string): Promise<() => Promise<void>>;
-  startApi(env?: Record<string, string>): Promise<VitrinaProcess>;
-  startRunner(): Promise<VitrinaProcess>;
+  startApi(): Promise<RunningPart>;
+  startRunner(): Promise<RunningPart>;
+  /** One that can be killed. */
+  spawnRunner(): Promise<VitrinaProcess>;
   stop(): Promise<void>;
 }
 
 export const FILMS = 1000;
 
-export async function openCliBench(): Promise<CliBench> {
-  const database = await createTestDatabase(inject("postgresUrl"));
+/** A short lease has short timeouts: a locked target soon fails the attempt that waits for it. */
+const SETTINGS = { LEASE_SECONDS: "3", RUNNER_POLL_SECONDS: "1", RETRY_ATTEMPTS: "20", RETRY_BACKOFF_SECONDS: "1" };
+
+export async function openCliBench(settings: Record<string, string> = {}): Promise<CliBench> {
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const database = await createTestDatabase(inject("postgresUrl"), {
+    settings: { ...SETTINGS, API_PORT: new URL(url).port, ...settings },
+  });
   await database.query(`CREATE SCHEMA content; GRANT USAGE ON SCHEMA content TO vitrina_reader;
     CREATE TABLE content.film AS SELECT n AS id, 'old ' || n AS title FROM generate_series(1, ${FILMS}) n;
     ALTER TABLE content.film ADD PRIMARY KEY (id);
     GRANT SELECT ON content.film TO vitrina_reader; ANALYZE content.film`);
   const folder = await mkdtemp(join(tmpdir(), "vitrina-cli-"));
-  const url = `http://127.0.0.1:${await freePort()}`;
-  const processes: VitrinaProcess[] = [];
+  const folderBefore = process.cwd();
+  process.chdir(folder);
+  const log = createLog({ level: "silent" });
+  const parts: RunningPart[] = [];
   const unlocks: (() => Promise<void>)[] = [];
 
-  const startPart = async (part: string, env: Record<string, string>, sign: string): Promise<VitrinaProcess> => {
-    const roles = roleEnvironment(database.urls);
-    // A short lease has short timeouts: a locked target soon fails the attempt that waits for it.
-    const settings = { LEASE_SECONDS: "3", RUNNER_POLL_SECONDS: "1", RETRY_ATTEMPTS: "20", RETRY_BACKOFF_SECONDS: "1" };
-    const started = spawnVitrina([part], { cwd: folder, env: { ...roles, ...settings, ...env } });
-    processes.push(started);
-    await started.untilPrinted(sign);
-    return started;
+  const started = (part: RunningPart): RunningPart => {
+    let stopped: Promise<void> | undefined;
+    const once = { stop: () => (stopped ??= part.stop()) };
+    parts.push(once);
+    return once;
   };
 
+  const environment = (more: Record<string, string>): Record<string, string> => ({
+    PATH: process.env["PATH"] ?? "",
+    VITRINA_API_URL: url,
+    ...more,
+  });
+
   const startCli: CliBench["startCli"] = (args, env = {}) => {
-    const child = spawn(process.execPath, [COMMAND, ...args], {
-      cwd: folder,
-      env: { PATH: process.env["PATH"], VITRINA_API_URL: url, ...env },
-      stdio: ["ignore", "pipe", "pipe"],
+    const [stdout, stderr] = [collected(), collected()];
+    const host: Host = {
+      env: environment(env),
+      stdin: Readable.from([]),
+      stdout: stdout.stream,
+      stderr: stderr.stream,
+    };
+    let isOver = false;
+    const result = runProgram(args, host).then((): CliResult => {
+      isOver = true;
+      return { code: Number(host.exitCode ?? 0), stdout: stdout.text(), stderr: stderr.text() };
     });
-    const [out, err]: [Buffer[], Buffer[]] = [[], []];
-    child.stdout.on("data", (chunk) => out.push(chunk));
-    child.stderr.on("data", (chunk) => err.push(chunk));
-    const [stdout, stderr] = [() => Buffer.concat(out).toString(), () => Buffer.concat(err).toString()];
+    return { stdout: stdout.text, stderr: stderr.text, untilSaid: untilSaid(stderr.text, () => isOver), result };
+  };
+
+  const spawnCli: CliBench["spawnCli"] = (args, env = {}) => {
+    const options = { cwd: folder, env: environment(env) };
+    const child = spawn(process.execPath, [COMMAND, ...args], { ...options, stdio: ["ignore", "pipe", "pipe"] });
+    const [stdout, stderr] = [collected(), collected()];
+    child.stdout.pipe(stdout.stream);
+    child.stderr.pipe(stderr.stream);
     return {
-      stdout,
-      stderr,
+      stdout: stdout.text,
+      stderr: stderr.text,
       signal: (signal) => void child.kill(signal),
-      untilSaid: async (text) => {
-        await until(`it says ${String(text)}`, () => {
-          if (child.exitCode !== null) throw new Error(`It ended with ${child.exitCode}:\n${stdout()}${stderr()}`);
-          return typeof text === "string" ? stderr().includes(text) : text.test(stderr());
-        });
-      },
+      untilSaid: untilSaid(stderr.text, () => child.exitCode !== null),
       result: once(child, "close").then(([code, signal]) => ({
         code: code ?? signal,
-        stdout: stdout(),
-        stderr: stderr(),
+        stdout: stdout.text(),
+        stderr: stderr.text(),
       })),
     };
   };
@@ -121,6 +152,7 @@ export async function openCliBench(): Promise<CliBench> {
     folder,
     cli,
     startCli,
+    spawnCli,
     create,
     async json(args) {
       const { code, stdout, stderr } = await cli([...args, "-o", "json"]);
@@ -140,13 +172,44 @@ export async function openCliBench(): Promise<CliBench> {
       unlocks.push(unlock);
       return unlock;
     },
-    startApi: (env = {}) => startPart("api", { API_PORT: new URL(url).port, ...env }, "api started"),
-    startRunner: () => startPart("runner", {}, "runner started"),
+    startApi: async () => started(await startApi(database.settings, database.urls, log)),
+    startRunner: async () => started(await startRunner(database.settings, database.urls, log)),
+    async spawnRunner() {
+      const runner = spawnVitrina(["runner"], { cwd: folder, env: { ...roleEnvironment(database.urls), ...SETTINGS } });
+      parts.push({ stop: async () => void (await runner.stop()) });
+      await runner.untilPrinted("runner started");
+      return runner;
+    },
     async stop() {
+      process.chdir(folderBefore);
       for (const unlock of unlocks) await unlock().catch(() => undefined);
-      await Promise.all(processes.map((started) => started.stop()));
+      await Promise.all(parts.map((part) => part.stop()));
       await database.drop();
       await rm(folder, { recursive: true, force: true });
     },
+  };
+}
+
+/** Keeps what is written to it. */
+function collected(): { readonly stream: Writable; text(): string } {
+  const chunks: Buffer[] = [];
+  const stream = new Writable({
+    write(chunk, _, done) {
+      chunks.push(Buffer.from(chunk));
+      done();
+    },
+  });
+  return { stream, text: () => Buffer.concat(chunks).toString() };
+}
+
+function untilSaid(said: () => string, isOver: () => boolean): CliProcess["untilSaid"] {
+  return async (text) => {
+    await until(`it says ${String(text)}`, () => {
+      // Asked before looking: what it says last is there when it is over.
+      const over = isOver();
+      if (typeof text === "string" ? said().includes(text) : text.test(said())) return true;
+      if (over) throw new Error(`It ended without saying ${String(text)}:\n${said()}`);
+      return false;
+    });
   };
 }
