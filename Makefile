@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: start test test-search test-metrics check bench up down clean migrate-db demo logs help
+.PHONY: start test test-chaos test-soak test-search test-metrics check bench up down clean migrate-db demo logs help
 
 # The stand in containers. DOCKER_COMPOSE=docker-compose is the older program of the same name.
 DOCKER_COMPOSE ?= docker compose
@@ -9,8 +9,14 @@ RUNNERS ?= 1
 start: ## start everything on this machine, with the demo; stop with Ctrl-C
 	npm start
 
-test: ## run all tests
+test: ## run the tests, without the longest
 	npm test
+
+test-chaos: ## kill, freeze and cut off runners at every point, in every way
+	npm run test:chaos
+
+test-soak: ## random tests at length, and great loads
+	npm run test:soak
 
 test-search: ## run the search suite on real servers
 	npm run test:search

@@ -1,15 +1,17 @@
 import { expect, it } from "vitest";
 import { enableFaults, FAULT_POINTS } from "../../src/observability/fault-points.ts";
 import type { Path } from "../support/chaos.ts";
-import { faultPointsOf, RECONCILE_POINTS } from "../support/chaos-kills.ts";
-import { KINDS_BY_PATH } from "../support/chaos-kinds.ts";
+import { killsOf, RECONCILE_POINTS } from "../support/chaos-kills.ts";
 import { SEARCH_KILLS } from "../support/search-chaos.ts";
 
-it("every fault point is one where the chaos tests kill a runner", () => {
+const PATHS: readonly Path[] = ["push-down", "stream", "rows", "elsewhere"];
+
+it.each([
+  { where: "npm test", long: false },
+  { where: "npm run test:chaos", long: true },
+])("every fault point is one where $where kills a runner, or the search suite does", ({ long }) => {
   const killed = [
-    ...Object.entries(KINDS_BY_PATH).flatMap(([path, kinds]) =>
-      kinds.flatMap((kind) => faultPointsOf(kind, path as Path)),
-    ),
+    ...PATHS.flatMap((path) => killsOf(path, long)).flatMap(([, points]) => points),
     ...RECONCILE_POINTS,
     ...Object.values(SEARCH_KILLS).flat(),
   ];

@@ -1,4 +1,3 @@
 import { describeKills } from "../support/chaos-kills.ts";
-import { KINDS_BY_PATH } from "../support/chaos-kinds.ts";
 
-describeKills("stream", KINDS_BY_PATH.stream);
+describeKills("stream");

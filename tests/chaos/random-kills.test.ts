@@ -5,12 +5,13 @@ import { type Chaos, openChaos } from "../support/chaos.ts";
 import { faultPointsOf } from "../support/chaos-kills.ts";
 import { createPipeline, createSource, differences, KINDS, type Kind, loadTables } from "../support/chaos-kinds.ts";
 import { type Random, seededRandom } from "../support/chaos-random.ts";
+import { LONG } from "../support/long.ts";
 import { until } from "../support/until.ts";
 import type { VitrinaProcess } from "../support/vitrina-process.ts";
 
-const PIPELINES = 20;
+const PIPELINES = LONG ? 20 : 8;
 const RUNNERS = 4;
-const DEATHS = 8;
+const DEATHS = LONG ? 16 : 4;
 /** A load may be begun by one path and ended by the other. */
 const PATHS: readonly Record<string, string>[] = [{}, { LOADER_DATABASE_URL: "" }];
 
@@ -41,28 +42,23 @@ it("R4.2 R4.7 four runners that die at random leave every pipeline whole", async
 async function dieAtRandom(random: Random): Promise<void> {
   let deaths = 0;
   const living = new Set<VitrinaProcess>();
-  await until(
-    `${DEATHS} runners died`,
-    async () => {
-      if (deaths >= DEATHS) return true;
-      while (living.size < RUNNERS) {
-        const runner = chaos.runner(randomFault(random), { RUNNER_CONCURRENCY: "3", ...random.pick(PATHS) });
-        living.add(runner);
-        void runner.exited.then((end) => {
-          living.delete(runner);
-          expect(end).toBe("SIGKILL");
-          deaths += 1;
-        });
-      }
-      await chaos.query(
-        "UPDATE content.film SET title = title || '!', modified = clock_timestamp() WHERE id % 40 = $1",
-        [2 * random.below(20)],
-      );
-      await requestRuns();
-      return false;
-    },
-    120_000,
-  );
+  await until(`${DEATHS} runners died`, async () => {
+    if (deaths >= DEATHS) return true;
+    while (living.size < RUNNERS) {
+      const runner = chaos.runner(randomFault(random), { RUNNER_CONCURRENCY: "3", ...random.pick(PATHS) });
+      living.add(runner);
+      void runner.exited.then((end) => {
+        living.delete(runner);
+        expect(end).toBe("SIGKILL");
+        deaths += 1;
+      });
+    }
+    await chaos.query("UPDATE content.film SET title = title || '!', modified = clock_timestamp() WHERE id % 40 = $1", [
+      2 * random.below(20),
+    ]);
+    await requestRuns();
+    return false;
+  });
   for (const runner of living) runner.signal("SIGKILL");
   await Promise.all([...living].map(({ exited }) => exited));
 }

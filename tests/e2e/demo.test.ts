@@ -18,7 +18,7 @@ beforeAll(async () => {
   vitrina = spawnVitrina(["start"], { cwd: folder, env: { API_PORT: "0", API_AUTH: "required" } });
   await vitrina.untilPrinted("Ctrl-C");
   url = /API {8}(http:\/\/[^/]+)/.exec(vitrina.output())?.[1] as string;
-}, 120_000);
+});
 afterAll(async () => {
   await vitrina.stop();
   await rm(folder, { recursive: true, force: true });
@@ -40,7 +40,7 @@ describe("R12 the demo scenario", () => {
       expect(output).toContain("MATCH: 50000 rows in the source, 50000 in the target.");
       expect(output).not.toMatch(/vitrina_[0-9a-f]{12}/);
     }
-  }, 240_000);
+  });
 
   it("R8.4 leaves no key behind that is still valid", async () => {
     const list = spawnVitrina(["key", "list"], { cwd: folder });

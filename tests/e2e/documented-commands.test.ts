@@ -45,7 +45,7 @@ describe.each(pages)("$file", ({ file, commands, runs, compared, notRun }) => {
     // One page shows that npx finds the command; on all of them it would take longer than everything else together.
     const ownShell = () => openDocumentedShell({ realNpx: file === "README.md" });
     shell = startsItself || demo === undefined ? await ownShell() : await demo;
-  }, 120_000);
+  });
   afterAll(async () => {
     if (startsItself) await shell.stop();
   });
@@ -70,7 +70,6 @@ describe.each(pages)("$file", ({ file, commands, runs, compared, notRun }) => {
       expect(code !== 0, `It ended with ${code}:\n${all}`).toBe(fails);
       expectAnswer(documented, fails ? all : stdout);
     },
-    120_000,
   );
 });
 

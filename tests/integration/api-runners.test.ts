@@ -44,7 +44,7 @@ describe("GET /tasks and GET /runners", () => {
     await api.stopRunner();
     expect((await api.get("/tasks")).body).toEqual({ items: [] });
     expect((await runners())[runner.id]).toMatchObject({ alive: false, stopped_at: expect.stringMatching(/Z$/) });
-  }, 60_000);
+  });
 
   it("tells which living runners have a task, as the youngest describes it", async () => {
     const [old, young, dead] = [

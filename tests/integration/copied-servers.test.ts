@@ -16,7 +16,7 @@ beforeAll(async () => {
     CREATE TABLE content.film (id bigint PRIMARY KEY, title text, modified timestamptz NOT NULL DEFAULT now());
     CREATE INDEX ON content.film (modified, id);
     INSERT INTO content.film SELECT n, 'film ' || n, '2020-01-01' FROM generate_series(1, 3) n`);
-}, 240_000);
+});
 afterAll(() => copies?.close());
 
 let close: (() => Promise<void>)[] = [];
@@ -74,11 +74,7 @@ async function openStand(meta: ServerCopy, target: ServerCopy, source: ServerCop
     },
     async run({ id }) {
       await store.requestRun(id, "api");
-      await until(
-        "the run has ended",
-        async () => ["IDLE", "FAILED"].includes((await store.getPipeline(id)).status),
-        60_000,
-      );
+      await until("the run has ended", async () => ["IDLE", "FAILED"].includes((await store.getPipeline(id)).status));
       return (await store.listRuns(id, { limit: 1 })).items[0] as Run;
     },
   };
@@ -182,7 +178,7 @@ describe("rows whose transactions began on another server", () => {
         SELECT n, clock_timestamp() - interval '20 seconds' FROM generate_series(1, 40) n`);
       await primary.query("INSERT INTO content.news VALUES (41, now())");
       const arrived = (n: number) =>
-        until(`${n} rows have arrived`, async () => (await countOf(clone, "content.news")) === n, 60_000);
+        until(`${n} rows have arrived`, async () => (await countOf(clone, "content.news")) === n);
       await arrived(1);
       expect(await stand.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 1 });
       await writer.query("COMMIT");

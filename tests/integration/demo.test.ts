@@ -67,7 +67,7 @@ it("R1.4 a row of the demo's marts has updated_at, and a run changes it with the
     await runner.stop();
     for (const { id } of (await store.listPipelines({ limit: 100 })).items) await store.deletePipeline(id);
   }
-}, 120_000);
+});
 
 describe("R1.4 the demo's pipelines", () => {
   it("of a search cluster come with one that is configured later, once, and stay deleted when they are", async () => {

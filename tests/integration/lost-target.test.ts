@@ -243,4 +243,4 @@ it("whatever happens to source and target between the runs, a SUCCESS is right",
     await requireEqual(pipeline);
   });
   await fc.assert(everyStep, runs);
-}, 240_000);
+});

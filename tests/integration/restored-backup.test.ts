@@ -70,7 +70,6 @@ const untilStatus = (meta: TestDatabase, wanted: string): Promise<unknown> =>
   until(
     `the pipeline is ${wanted}`,
     async () => (await meta.query("SELECT status FROM etl.etl_pipelines"))[0]?.["status"] === wanted,
-    60_000,
   );
 const request = (meta: TestDatabase): Promise<unknown> =>
   meta.query("UPDATE etl.etl_pipelines SET status = 'RUN_REQUESTED'");

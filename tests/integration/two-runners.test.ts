@@ -42,17 +42,13 @@ it("R4.2 two runner processes execute each of 100 run requests exactly once", as
   const idle = async (): Promise<string[]> =>
     (await database.query("SELECT id FROM etl.etl_pipelines WHERE status = 'IDLE'")).map(({ id }) => id as string);
   const requested = new Map(pipelines.map(({ id }) => [id as string, 0]));
-  await until(
-    "every request was made and executed",
-    async () => {
-      const ready = await idle();
-      const more = ready.filter((id) => (requested.get(id) as number) < ROUNDS);
-      for (const id of more) requested.set(id, (requested.get(id) as number) + 1);
-      await Promise.all(more.map((id) => store.requestRun(id as never, "api")));
-      return more.length === 0 && ready.length === PIPELINES;
-    },
-    240_000,
-  );
+  await until("every request was made and executed", async () => {
+    const ready = await idle();
+    const more = ready.filter((id) => (requested.get(id) as number) < ROUNDS);
+    for (const id of more) requested.set(id, (requested.get(id) as number) + 1);
+    await Promise.all(more.map((id) => store.requestRun(id as never, "api")));
+    return more.length === 0 && ready.length === PIPELINES;
+  });
 
   const counts = await database.query(
     `SELECT count(*)::int AS runs, count(*) FILTER (WHERE status = 'SUCCESS')::int AS good,
@@ -64,4 +60,4 @@ it("R4.2 two runner processes execute each of 100 run requests exactly once", as
   expect(counts).toEqual([
     { runs: total, good: total, claims: total, runners: 2, rows_read: total, rows_written: PIPELINES },
   ]);
-}, 300_000);
+});

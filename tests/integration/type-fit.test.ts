@@ -239,7 +239,7 @@ it("every data path writes the same rows and refuses the same, for the same reas
   const stopped = scenarios.filter(({ misfit }) => misfit !== null);
   expect(stopped.length).toBeGreaterThan(0);
   expect(pushed.filter(({ error_code }) => error_code === "TARGET_TYPE_MISMATCH")).toHaveLength(stopped.length);
-}, 120_000);
+});
 
 it("a key that sorts otherwise in the target is loaded whole, and nothing is deleted on the way", async () => {
   await bench.query(`CREATE TABLE content.sorted AS SELECT n AS id, 'x' AS title FROM generate_series(1, 30) n;

@@ -118,5 +118,5 @@ async function pauseIfRunning(id: Parameters<Bench["store"]["requestPause"]>[0])
 }
 
 it("R5 full and incremental loads end in the same target, whatever the types, sizes, changes, pauses and crashes", async () => {
-  await fc.assert(fc.asyncProperty(scenario, runScenario), { numRuns: runs(3), endOnFailure: true });
-}, 180_000);
+  await fc.assert(fc.asyncProperty(scenario, runScenario), { numRuns: runs(1, 10), endOnFailure: true });
+});

@@ -94,4 +94,4 @@ it("R3.4 a pipeline is valid exactly when its run succeeds, and what is refused 
     seen[body.valid ? "valid" : "refused"] += 1;
   }
   expect(Math.min(seen.valid, seen.refused)).toBeGreaterThan(3);
-}, 180_000);
+});

@@ -38,7 +38,7 @@ it.skipIf(!knowsLanguages)(
     for (const pipeline of pipelines) {
       const { id } = await store.createPipeline(pipeline, "test");
       await store.requestRun(id, "api");
-      await until("the index is built", async () => (await store.getPipeline(id)).status === "IDLE", 60_000);
+      await until("the index is built", async () => (await store.getPipeline(id)).status === "IDLE");
     }
     expect(await search.count("film_dim")).toBe(1000);
     expect(await search.count("film_rating_agg")).toBe(900);

@@ -17,14 +17,10 @@ afterEach(() => bench.close());
 
 async function reconcile({ id }: Pipeline): Promise<Reconcile & { report: ReconcileReport }> {
   const { id: reconcileId } = await bench.store.requestReconcile(id, "test");
-  const done = await until(
-    "the reconcile ends",
-    async () => {
-      const found = await bench.store.getReconcile(id, reconcileId);
-      return ["WAITING", "RUNNING"].includes(found.status) ? undefined : found;
-    },
-    60_000,
-  );
+  const done = await until("the reconcile ends", async () => {
+    const found = await bench.store.getReconcile(id, reconcileId);
+    return ["WAITING", "RUNNING"].includes(found.status) ? undefined : found;
+  });
   if (done.report === null) throw new Error(`There is no report: ${done.error}`);
   return done as Reconcile & { report: ReconcileReport };
 }

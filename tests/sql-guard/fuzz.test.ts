@@ -8,7 +8,7 @@ import { type GuardedDatabase, openGuardedDatabase, RULES } from "./fixture.ts";
 import { REFUSED_BY_AUDIT, REFUSED_BY_TEXT } from "./hostile.ts";
 
 /** How many queries are tried, to find one that gets past the guard and does harm. */
-const QUERIES = runs(500);
+const QUERIES = runs(100, 2000);
 
 const SECRET = "s3cret";
 
@@ -109,4 +109,4 @@ it("R8.2 no query that the guard lets pass changes anything, or shows what is ou
   // Otherwise nothing was tried.
   expect(accepted).toBeGreaterThan(0);
   expect(refused).toBeGreaterThan(0);
-}, 600_000);
+}, 1_800_000);

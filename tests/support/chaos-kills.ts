@@ -7,21 +7,23 @@ import {
   createPipeline,
   createSource,
   differences,
-  EVERYTHING,
+  INCREMENTAL,
+  KINDS,
   type Kind,
   loadTables,
   missingBehindCheckpoint,
+  NEW_TARGET,
+  OLD_TARGET,
   ROWS,
+  TEXT_KEY,
 } from "./chaos-kinds.ts";
 import { statesOf, type Watcher, watch } from "./chaos-watcher.ts";
+import { LONG } from "./long.ts";
 
 /** As many processes at once as start well on two cores. */
 const AT_ONCE = 3;
 
 const BATCHES = ROWS / BATCH;
-
-/** These points are passed by the same code on every path: once is enough, unless CHAOS_ALL is set. */
-const IN_COMMON = /^(claimed:1|transaction_begun:1|prepared:1|before_finish:1)$/;
 
 /** Where a runner of this kind and path can be killed: whenever something is about to become durable, or just did. */
 export function faultPointsOf({ mode }: Kind, path: Path): string[] {
@@ -45,6 +47,38 @@ export function faultPointsOf({ mode }: Kind, path: Path): string[] {
   ];
 }
 
+type Kills = readonly (readonly [Kind, readonly string[]])[];
+
+/** Through a code task rows come in no order, so a new target or a text key makes no difference there. */
+const EVERY_KILL: Readonly<Record<Path, Kills>> = {
+  "push-down": everyKill("push-down", KINDS),
+  stream: everyKill("stream", KINDS),
+  rows: everyKill("rows", [OLD_TARGET, INCREMENTAL]),
+  elsewhere: everyKill("elsewhere", KINDS),
+};
+
+/** Each point once, and again where a kind of load or a path does something of its own there. */
+const TYPICAL_KILLS: Readonly<Record<Path, Kills>> = {
+  "push-down": [
+    [OLD_TARGET, faultPointsOf(OLD_TARGET, "push-down")],
+    [NEW_TARGET, ["load_committed:1"]],
+    [TEXT_KEY, ["load_applied:1"]],
+    [INCREMENTAL, ["watermark_moved:1"]],
+  ],
+  stream: [[INCREMENTAL, ["batch_read:4", "batch_committed:4"]]],
+  rows: [[OLD_TARGET, ["batch_transformed:4", "batch_applied:4"]]],
+  elsewhere: [
+    [OLD_TARGET, ["data_committed:4", "load_committed:1"]],
+    [INCREMENTAL, ["data_committed:4"]],
+  ],
+};
+
+function everyKill(path: Path, kinds: readonly Kind[]): Kills {
+  return kinds.map((kind) => [kind, faultPointsOf(kind, path)]);
+}
+
+export const killsOf = (path: Path, long = LONG): Kills => (long ? EVERY_KILL : TYPICAL_KILLS)[path];
+
 /** Where a runner can be killed in the middle of a reconcile; see tests/chaos/reconcile.test.ts. */
 export const RECONCILE_POINTS = ["reconcile_batch:2", "reconcile_read:1"];
 
@@ -57,9 +91,8 @@ interface Killed {
  * One pipeline and one runner per kind of load and fault point. The pipelines of a kind are all alike: each runner
  * takes one of them and is killed at its point. In the end one runner without a fault takes over all of them.
  */
-export function describeKills(path: Path, kinds: readonly Kind[]): void {
-  const pointsOf = (kind: Kind): string[] =>
-    faultPointsOf(kind, path).filter((point) => path === "push-down" || EVERYTHING || !IN_COMMON.test(point));
+export function describeKills(path: Path): void {
+  const kills = killsOf(path);
   const killed = new Map<string, Killed>();
   let chaos: Chaos;
   let before: Map<string, string>;
@@ -68,17 +101,17 @@ export function describeKills(path: Path, kinds: readonly Kind[]): void {
   beforeAll(async () => {
     chaos = await openChaos(path);
     await createSource(chaos);
-    const pipelines = new Map<Kind, Pipeline[]>();
-    for (const [k, kind] of kinds.entries()) {
+    const pipelines: Pipeline[][] = [];
+    for (const [k, [kind, points]] of kills.entries()) {
       const create = (_: string, n: number) => createPipeline(chaos, kind, path, `kind${k}_p${n}`);
-      pipelines.set(kind, await Promise.all(pointsOf(kind).map(create)));
+      pipelines.push(await Promise.all(points.map(create)));
     }
-    const targets = [...pipelines.values()].flat().map(({ target_table }) => target_table);
+    const targets = pipelines.flat().map(({ target_table }) => target_table);
     before = await statesOf(chaos.target, targets);
     watcher = watch(chaos.target, targets);
-    for (const [kind, ofKind] of pipelines) {
-      await Promise.all(ofKind.map(({ id }) => chaos.store.requestRun(id, "api")));
-      await killAll(kind);
+    for (const [k, [kind, points]] of kills.entries()) {
+      await Promise.all((pipelines[k] ?? []).map(({ id }) => chaos.store.requestRun(id, "api")));
+      await killAll(kind, points);
     }
     await chaos.query("UPDATE etl.etl_pipelines SET enabled = true");
     chaos.runner(undefined, { RUNNER_CONCURRENCY: "6" });
@@ -86,8 +119,8 @@ export function describeKills(path: Path, kinds: readonly Kind[]): void {
     await watcher.stop();
   });
 
-  async function killAll(kind: Kind): Promise<void> {
-    const waiting = pointsOf(kind);
+  async function killAll(kind: Kind, points: readonly string[]): Promise<void> {
+    const waiting = [...points];
     const killNext = async (): Promise<void> => {
       for (let point = waiting.shift(); point !== undefined; point = waiting.shift()) {
         killed.set(`${kind.name} ${point}`, await killOne(chaos, kind, point));
@@ -101,8 +134,9 @@ export function describeKills(path: Path, kinds: readonly Kind[]): void {
     await chaos?.close();
   });
 
-  describe.each(kinds)(`SIGKILL, $name, by ${path}`, (kind) => {
-    it.each(pointsOf(kind))("R4.4 R4.7 at %s nothing is lost, doubled, or seen by halves", async (point) => {
+  describe.each(kills.map(([kind, points]) => ({ ...kind, kind, points })))(`SIGKILL, $name, by ${path}`, (given) => {
+    const { kind } = given;
+    it.each(given.points)("R4.4 R4.7 at %s nothing is lost, doubled, or seen by halves", async (point) => {
       const { pipeline, missing } = killed.get(`${kind.name} ${point}`) as Killed;
       const { id, target_table } = pipeline;
       expect(missing).toBe(0);

@@ -78,18 +78,6 @@ export const INCREMENTAL: Kind = {
 
 export const KINDS: readonly Kind[] = [NEW_TARGET, OLD_TARGET, TEXT_KEY, INCREMENTAL];
 
-/** Set CHAOS_ALL for what takes its time: every kind of load on every path. */
-export const EVERYTHING = process.env["CHAOS_ALL"] !== undefined;
-
-/** How rows are applied does not depend on how they came; through a code task they come in no order, so always alike. */
-const TYPICAL: readonly Kind[] = [OLD_TARGET, INCREMENTAL];
-export const KINDS_BY_PATH: Readonly<Record<Path, readonly Kind[]>> = {
-  "push-down": KINDS,
-  stream: EVERYTHING ? KINDS : TYPICAL,
-  rows: TYPICAL,
-  elsewhere: EVERYTHING ? KINDS : TYPICAL,
-};
-
 /** Ids are even, so that rows too many have a place between them; moments repeat, so that batches end within ties. */
 export async function createSource({ query }: Pick<Chaos, "query">): Promise<void> {
   await query(`

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { inject, vi } from "vitest";
+import { inject } from "vitest";
 import { newPipelineSchema, type Pipeline } from "../../src/domain/pipeline.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
 import { STATE_OF } from "./chaos-watcher.ts";
@@ -20,12 +20,6 @@ export const DATA_PATH = { "push-down": "push-down", stream: "stream", rows: "ro
 
 /** The shortest lease there is: a lost runner is missed after three seconds. */
 export const LEASE_MS = 3000;
-
-/** Nothing here takes long, but a machine may be busy with other tests; no condition is waited for longer. */
-const PATIENCE_MS = 120_000;
-
-// Each test waits for several conditions.
-vi.setConfig({ testTimeout: 3 * PATIENCE_MS, hookTimeout: 3 * PATIENCE_MS });
 
 export const COPY_TASK = "copy";
 /** Makes the key of the target, `label`, of a column that the target does not have as key. */
@@ -47,7 +41,7 @@ export interface Chaos {
   /** `fault` as in VITRINA_FAULT; `more` wins over the usual environment. */
   runner(fault?: string, more?: Record<string, string>): VitrinaProcess;
   /** Waits until no pipeline runs or waits. */
-  atRest(timeoutMs?: number): Promise<void>;
+  atRest(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -87,10 +81,10 @@ export async function openChaos(path: Path, given?: TestDatabase): Promise<Chaos
       return started;
     },
 
-    async atRest(timeoutMs = PATIENCE_MS) {
+    async atRest() {
       const busy = "SELECT FROM etl.etl_pipelines WHERE status NOT IN ('IDLE', 'FAILED', 'PAUSED')";
       const isOver = async () => (await database.query(busy)).length === 0;
-      await until("every pipeline is at rest", isOver, timeoutMs);
+      await until("every pipeline is at rest", isOver);
     },
 
     async close() {
@@ -126,7 +120,7 @@ export async function printed({ child, output }: VitrinaProcess, line: RegExp): 
     }
     return false;
   };
-  await until(`the runner prints ${line}`, isPrinted, PATIENCE_MS);
+  await until(`the runner prints ${line}`, isPrinted);
 }
 
 /** What a process prints when a fault happens. */

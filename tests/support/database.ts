@@ -58,7 +58,8 @@ interface TestDatabaseOptions {
 export async function createTestDatabase(serverUrl: string, options: TestDatabaseOptions = {}): Promise<TestDatabase> {
   const name = `test_${randomBytes(6).toString("hex")}`;
   const server = await open(serverUrl);
-  await server.query(`CREATE DATABASE ${name} TEMPLATE ${await templateFor(options, server)}`);
+  // As files: through the log, as is the server's way, costs ten times as much.
+  await server.query(`CREATE DATABASE ${name} TEMPLATE ${await templateFor(options, server)} STRATEGY FILE_COPY`);
   const url = withDatabase(serverUrl, name);
   const settings = testSettings(url, options.settings);
   const urls = settings.databaseUrls();

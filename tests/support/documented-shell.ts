@@ -82,14 +82,10 @@ export async function openDocumentedShell({ realNpx }: { readonly realNpx: boole
     async stay(command) {
       const { child, printed } = start(command);
       staying.push(child);
-      await until(
-        `${command.trim()} says how to stop it`,
-        () => {
-          if (child.exitCode !== null) throw new Error(`It ended with ${child.exitCode}:\n${printed.all}`);
-          return printed.all.includes("Ctrl-C");
-        },
-        100_000,
-      );
+      await until(`${command.trim()} says how to stop it`, () => {
+        if (child.exitCode !== null) throw new Error(`It ended with ${child.exitCode}:\n${printed.all}`);
+        return printed.all.includes("Ctrl-C");
+      });
       return asOnThePage(printed.all);
     },
     async stop() {

@@ -1,10 +1,11 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, statfs, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/embedded-postgres/start-embedded-postgres.ts";
 import { createTemplate } from "./database.ts";
 import { endLeftProcesses } from "./left-processes.ts";
+import { LONG, NOT_RUN } from "./long.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -14,10 +15,10 @@ declare module "vitest" {
 
 /** One real PostgreSQL for all tests, in a folder of its own and on a free port; every test makes its own database. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const dataDir = await mkdtemp(join(tmpdir(), "vitrina-tests-"));
+  const dataDir = await mkdtemp(join(await quickFolder(), "vitrina-tests-"));
   const postgres = await startTestServer(dataDir);
   project.provide("postgresUrl", postgres.url);
-  const processList = join(dataDir, "..", `${basename(dataDir)}-processes`);
+  const processList = join(tmpdir(), `${basename(dataDir)}-processes`);
   await writeFile(processList, "");
   project.provide("processList", processList);
   // An interrupted vitest ends without the function below.
@@ -29,11 +30,19 @@ export default async function setup(project: TestProject): Promise<() => Promise
     endLeft();
     await postgres.stop();
     await rm(dataDir, { recursive: true, force: true });
-    // Said at the end, where it is read. The search suite itself comes by here too, with its own files.
+    // Said at the end, where it is read; the suites that it names come by here, too.
     const isSearchSuite = project.config.include.some((pattern) => pattern.startsWith("tests/search/"));
-    if (!isSearchSuite)
-      console.log("The search suite was not run: npm run test:search (Java 21, or ELASTICSEARCH_URL).");
+    if (!isSearchSuite && !LONG) console.log(NOT_RUN);
   };
+}
+
+const MEMORY = "/dev/shm";
+const ENOUGH_BYTES = 3 * 1024 ** 3;
+
+/** In memory where there is room: a test's own database is some hundred files, which cost a disk ten times as much. */
+async function quickFolder(): Promise<string> {
+  const { bavail, bsize } = await statfs(MEMORY).catch(() => ({ bavail: 0, bsize: 0 }));
+  return bavail * bsize >= ENOUGH_BYTES ? MEMORY : tmpdir();
 }
 
 export function startTestServer(dataDir: string): Promise<EmbeddedPostgres> {

@@ -15,9 +15,6 @@ const CINEMA_TASKS = fileURLToPath(new URL("../../examples/cinema/tasks", import
 /** The tasks of the cinema demo, for pipelines with a task plan. */
 export const WITH_TASKS = { TASKS_DIR: CINEMA_TASKS };
 
-/** Even on a busy machine. */
-const RUN_TIMEOUT_MS = 60_000;
-
 /** A database with a readable schema `content`, a store on it, and a runner in this process. */
 export interface Bench {
   readonly database: TestDatabase;
@@ -43,16 +40,12 @@ export async function openBench(settings: Record<string, string> = {}): Promise<
   let stop: (() => Promise<void>) | undefined;
 
   const ended = ({ id }: Pipeline): Promise<Run> =>
-    until(
-      "the run ends",
-      async () => {
-        const [run] = await askedRuns(store, id);
-        const { status } = await store.getPipeline(id);
-        const over = run !== undefined && run.status !== "RUNNING" && !["RUN_REQUESTED", "RUNNING"].includes(status);
-        return over ? run : undefined;
-      },
-      RUN_TIMEOUT_MS,
-    );
+    until("the run ends", async () => {
+      const [run] = await askedRuns(store, id);
+      const { status } = await store.getPipeline(id);
+      const over = run !== undefined && run.status !== "RUNNING" && !["RUN_REQUESTED", "RUNNING"].includes(status);
+      return over ? run : undefined;
+    });
 
   return {
     database,

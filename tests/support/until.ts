@@ -1,18 +1,23 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-const LOOK_EVERY_MS = 20;
+/** What happens soon is seen soon; what takes long is not asked for so often that the asking slows it down. */
+const FIRST_PAUSE_MS = 5;
+const LONGEST_PAUSE_MS = 100;
+const GROWTH = 1.3;
+
+/** Nothing here takes so long, but a machine may be busy with other work. */
+const PATIENCE_MS = 240_000;
 
 /** Waits for a condition instead of sleeping: resolves with the first value that is not undefined or false. */
 export async function until<T>(
   what: string,
   look: () => Promise<T | undefined | false> | T | undefined | false,
-  timeoutMs = 90_000,
 ): Promise<T> {
-  const deadline = performance.now() + timeoutMs;
-  for (;;) {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * GROWTH, LONGEST_PAUSE_MS)) {
     const value = await look();
     if (value !== undefined && value !== false) return value;
-    if (performance.now() > deadline) throw new Error(`Waited ${timeoutMs} ms in vain until ${what}.`);
-    await delay(LOOK_EVERY_MS);
+    if (performance.now() > deadline) throw new Error(`Waited ${PATIENCE_MS} ms in vain until ${what}.`);
+    await delay(pauseMs);
   }
 }

@@ -33,7 +33,7 @@ beforeAll(async () => {
   const incremental = await Promise.all(SEARCH_KILLS.incremental.map(() => chaos.createIndex("incremental")));
   await Promise.all(full.map(({ id }) => chaos.store.requestRun(id, "api")));
   const first = chaos.runner(undefined, { RUNNER_CONCURRENCY: "6" });
-  await chaos.atRest(240_000);
+  await chaos.atRest();
   await first.stop();
   await changeSource(chaos);
   for (const { index } of full) await chaos.search.ask("POST", `/${index}/_refresh`);
@@ -50,7 +50,7 @@ beforeAll(async () => {
   }
   await chaos.query("UPDATE etl.etl_pipelines SET enabled = true");
   chaos.runner(undefined, { RUNNER_CONCURRENCY: "6" });
-  await chaos.atRest(240_000);
+  await chaos.atRest();
   await loop.stop();
 }, 900_000);
 

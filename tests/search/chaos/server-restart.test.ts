@@ -25,7 +25,7 @@ it.skipIf(name === null)(
       runner.signal("SIGUSR2");
       expect((await chaos.query("SELECT FROM etl.etl_pipelines WHERE status = 'RUNNING'")).length).toBeGreaterThan(0);
       await server.restart();
-      await chaos.atRest(180_000);
+      await chaos.atRest();
       expect(runner.child.exitCode).toBeNull();
       await runner.stop();
       for (const { id, index } of pipelines) {

@@ -30,11 +30,11 @@ describe("a runner that wakes up after its lease", () => {
     await faulted(zombie, point, "stop");
     await changeSource(chaos);
     chaos.runner();
-    await chaos.atRest(120_000);
+    await chaos.atRest();
     if (mode === "full") {
       // By then its index is the one before; under the name it would be a second one.
       await chaos.store.requestRun(pipeline.id, "api");
-      await chaos.atRest(120_000);
+      await chaos.atRest();
     }
     const before = { versions: await versions(pipeline.index), family: await chaos.search.family(pipeline.index) };
     const runs = await chaos.query("SELECT r::text FROM etl.etl_runs r ORDER BY id");
@@ -60,7 +60,7 @@ describe("a runner that wakes up after its lease", () => {
     zombie.signal("SIGCONT");
     await zombie.untilPrinted("run dropped");
     owner.signal("SIGUSR2");
-    await chaos.atRest(120_000);
+    await chaos.atRest();
     expect(await documentDifferences(chaos, pipeline.index)).toEqual([]);
   });
 
@@ -75,7 +75,7 @@ describe("a runner that wakes up after its lease", () => {
       zombie.signal("SIGSTOP");
       await changeSource(chaos);
       chaos.runner();
-      await chaos.atRest(120_000);
+      await chaos.atRest();
       const { items } = JSON.parse(await proxy.release()) as { items: { index: { status: number } }[] };
       expect(items.length).toBeGreaterThan(0);
       expect(items.map(({ index }) => index.status)).toEqual(items.map(() => 409));
@@ -99,7 +99,7 @@ describe("a runner that wakes up after its lease", () => {
     await faulted(zombie, "bulk_ready:4", "stop");
     await chaos.query("UPDATE content.film SET gone = true, modified = clock_timestamp() WHERE id % 3 = 0");
     chaos.runner();
-    await chaos.atRest(120_000);
+    await chaos.atRest();
     zombie.signal("SIGCONT");
     await zombie.untilPrinted("run dropped");
     const left = [...(await chaos.search.documents(pipeline.index)).keys()].map(Number).sort((a, b) => a - b);

@@ -1,0 +1,10 @@
+/**
+ * Proofs that take long are commands of their own (scripts/test-long.mjs), which set this; `npm test` tries of each only
+ * what stands for the rest.
+ */
+export const LONG = process.env["TEST_LONG"] !== undefined;
+
+/** Said at the end of `npm test`. */
+export const NOT_RUN =
+  "Not run: every kill and every race on every path (npm run test:chaos), long random tests and great loads (npm run test:soak), " +
+  "indexes on real search servers (npm run test:search; needs Java 21 or ELASTICSEARCH_URL).";
