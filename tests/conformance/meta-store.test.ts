@@ -1,120 +1,63 @@
 import { randomUUID } from "node:crypto";
 import pg from "pg";
-import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
-import { newPipelineSchema, type Pipeline, type PipelineId } from "../../src/domain/pipeline.ts";
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import type { Pipeline, PipelineId } from "../../src/domain/pipeline.ts";
 import type { Claim, MetaStore, ScheduledPipeline } from "../../src/meta-store/meta-store.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { holdLock } from "../support/hold-lock.ts";
 import { until } from "../support/until.ts";
-
-const LEASE_MS = 30_000;
+import {
+  createClaimed,
+  createPipeline,
+  describeMetaStore,
+  findSchedule,
+  LEASE_MS,
+  type MetaStoreHarness,
+} from "./meta-store-contract.ts";
 
 let database: TestDatabase;
 let store: MetaStore;
-
-beforeEach(async () => {
+beforeAll(async () => {
   database = await createTestDatabase(inject("postgresUrl"));
   store = database.openStore();
 });
-afterEach(() => database.drop());
+afterAll(() => database.drop());
 
-function config(more: object = {}) {
-  return newPipelineSchema.parse({
-    name: `p_${randomUUID().slice(0, 8)}`,
-    source_query: "SELECT 1 AS id",
-    target_table: "analytics.t",
-    target_key: ["id"],
-    ...more,
-  });
-}
-
-const create = (more: object = {}): Promise<Pipeline> => store.createPipeline(config(more), "test");
-
-async function claimed(more: object = {}, runner: string = randomUUID()): Promise<Claim> {
-  const { id } = await create(more);
-  await store.requestRun(id, "api");
-  const claim = await store.claimNext(runner, LEASE_MS);
-  if (claim?.pipeline.id !== id) throw new Error("the pipeline was not claimed");
-  return claim;
-}
-
-function progress(batchNo: number, position: string[] = ["1"]) {
+/** One database for all tests: what a test has left goes with its pipelines. */
+async function openPostgres(): Promise<MetaStoreHarness> {
+  await database.query("TRUNCATE etl.etl_pipelines CASCADE");
   return {
-    position,
-    fingerprint: "f",
-    expectedBatchNo: batchNo,
-    safePoint: null,
-    effort: { bytes: 0, read_ms: 0, transform_ms: 0, write_ms: 0 },
-    rejects: [],
-    settledRejects: [],
-    fillsTarget: false,
-    counters: {
-      rows_read: 3,
-      rows_written: 2,
-      rows_unchanged: 1,
-      rows_deduplicated: 0,
-      rows_rejected: 0,
-      rows_dropped: 0,
-      rows_added: 0,
+    store,
+    // As the writer role would.
+    commitBatch(claim, batch) {
+      const session = {
+        query: async (text: string, values?: unknown[]) => ({
+          rows: await database.query(text, values),
+          rowCount: null,
+        }),
+      };
+      return store.batchCommit(claim).recordIn(session, batch);
     },
+    expireLease: (id) => change(id, "lease_expires_at = clock_timestamp() - interval '1 ms'"),
+    planRun: (id, seconds) => change(id, "next_run_at = clock_timestamp() + make_interval(secs => $2)", seconds),
+    setStatus: (id, status) => change(id, "status = $2", status),
   };
 }
 
-/** Commits a batch that writes nothing, as the writer role would. */
-async function commitBatch(claim: Claim, batch: ReturnType<typeof progress>): Promise<{ status: string }> {
-  const session = {
-    query: async (text: string, values?: unknown[]) => ({ rows: await database.query(text, values), rowCount: null }),
-  };
-  return store.batchCommit(claim).recordIn(session, batch);
-}
+const change = (id: PipelineId, assignment: string, ...values: unknown[]): Promise<unknown> =>
+  database.query(`UPDATE etl.etl_pipelines SET ${assignment} WHERE id = $1`, [id, ...values]);
 
-const expireLease = (id: PipelineId): Promise<unknown> =>
-  database.query("UPDATE etl.etl_pipelines SET lease_expires_at = clock_timestamp() - interval '1 ms' WHERE id = $1", [
-    id,
-  ]);
+describeMetaStore("postgres", openPostgres);
+
+/** What only this implementation has: its rows, locks, notifications and plans. */
+let harness: MetaStoreHarness;
+beforeEach(async () => {
+  harness = await openPostgres();
+});
+const create = (more?: object): Promise<Pipeline> => createPipeline(store, more);
+const claimed = (more?: object, runner?: string): Promise<Claim> => createClaimed(store, more, runner);
 
 describe("configuration", () => {
-  it("R2.1 keeps every field and gives the defaults of the specification", async () => {
-    const made = await create({ name: "film_x" });
-    expect(made).toMatchObject({
-      name: "film_x",
-      type: "SQL",
-      source_type: "postgres",
-      source_connection: "main",
-      mode: "full",
-      batch_size: 1000,
-      enabled: true,
-      status: "IDLE",
-      config_version: 1,
-      tasks: [],
-    });
-    expect(await store.getPipeline("film_x")).toEqual(made);
-    expect(await store.getPipeline(made.id)).toEqual(made);
-  });
-
-  it("refuses a name or an id that is taken", async () => {
-    const made = await create({ name: "twice" });
-    await expect(create({ name: "twice" })).rejects.toMatchObject({ code: "PIPELINE_NAME_TAKEN" });
-    await expect(create({ id: made.id })).rejects.toMatchObject({ code: "PIPELINE_ID_TAKEN" });
-  });
-
-  it("says which pipeline does not exist", async () => {
-    await expect(store.getPipeline("nothing")).rejects.toMatchObject({
-      code: "PIPELINE_NOT_FOUND",
-      message: 'There is no pipeline "nothing".',
-    });
-    await expect(store.getPipeline(randomUUID())).rejects.toMatchObject({ code: "PIPELINE_NOT_FOUND" });
-  });
-
-  it("R2.2 keeps the tasks in their order", async () => {
-    const tasks = [
-      { order_index: 2, task_type: "TYPESCRIPT", body: "t", source_table: null, target_table: "analytics.u" },
-      { order_index: 1, task_type: "SQL", body: "SELECT 1", source_table: null, target_table: null },
-    ];
-    const made = await create({ tasks });
-    expect(made.tasks).toEqual([...tasks].reverse());
-  });
-
   it("R2.5 keeps every change as a version, and none for a change that changes nothing", async () => {
     const made = await create();
     const changed = await store.updatePipeline(made.id, { batch_size: 7 }, "ann");
@@ -129,44 +72,12 @@ describe("configuration", () => {
     ]);
   });
 
-  it("R2.5 while RUNNING changes the safe fields and refuses the others by name", async () => {
-    const { pipeline } = await claimed();
-    await expect(store.updatePipeline(pipeline.id, { mode: "incremental", batch_size: 5 }, "t")).rejects.toMatchObject({
-      code: "FIELD_LOCKED_WHILE_RUNNING",
-      problems: [{ pointer: "/mode" }],
-    });
-    const safe = { batch_size: 5, description: "d", schedule_interval: "15m", enabled: false };
-    expect(await store.updatePipeline(pipeline.id, safe, "t")).toMatchObject(safe);
-  });
-
-  it("changes nothing when the check of the merged configuration refuses it", async () => {
-    const made = await create();
-    const refuse = (): void => {
-      throw new Error("no");
-    };
-    await expect(store.updatePipeline(made.id, { batch_size: 9 }, "t", refuse)).rejects.toThrow("no");
-    expect(await store.getPipeline(made.id)).toEqual(made);
-  });
-
   it("deletes a pipeline with its history, but not while a runner holds it", async () => {
     const claim = await claimed();
     await expect(store.deletePipeline(claim.pipeline.id)).rejects.toMatchObject({ code: "STATUS_CONFLICT" });
     await store.finishRun(claim, { kind: "succeeded" });
     await store.deletePipeline(claim.pipeline.id);
     expect(await database.query("SELECT id FROM etl.etl_runs")).toEqual([]);
-  });
-
-  it("pages through the pipelines by name, each exactly once", async () => {
-    const names = ["b", "a", "C", "d_", "e"];
-    for (const name of names) await create({ name });
-    const seen: string[] = [];
-    let after: string | undefined;
-    do {
-      const page = await store.listPipelines({ limit: 2, after });
-      seen.push(...page.items.map(({ name }) => name));
-      after = page.next ?? undefined;
-    } while (after !== undefined);
-    expect(seen).toEqual([...names].sort());
   });
 });
 
@@ -178,30 +89,6 @@ describe("requests", () => {
     const first = await place();
     expect(await store.requestRun(id, "schedule")).toMatchObject({ status: "RUN_REQUESTED" });
     expect(await place()).toEqual(first);
-  });
-
-  it("R3.3 run on a disabled pipeline is refused and changes nothing", async () => {
-    const { id } = await create({ enabled: false });
-    await expect(store.requestRun(id, "api")).rejects.toMatchObject({ code: "PIPELINE_DISABLED" });
-    expect(await store.getPipeline(id)).toMatchObject({ status: "IDLE" });
-  });
-
-  it("R3.3 pause is refused with the current status unless the pipeline runs", async () => {
-    const { id } = await create();
-    await expect(store.requestPause(id)).rejects.toMatchObject({
-      code: "STATUS_CONFLICT",
-      extra: { pipeline_status: "IDLE" },
-    });
-  });
-
-  it("R3.3 pause is idempotent, and run is refused until the pause took place", async () => {
-    const claim = await claimed();
-    expect(await store.requestPause(claim.pipeline.id)).toMatchObject({ status: "PAUSE_REQUESTED" });
-    expect(await store.requestPause(claim.pipeline.id)).toMatchObject({ status: "PAUSE_REQUESTED" });
-    await expect(store.requestRun(claim.pipeline.id, "api")).rejects.toMatchObject({ code: "STATUS_CONFLICT" });
-    expect(await store.finishRun(claim, { kind: "paused" })).toBe("PAUSED");
-    expect(await store.requestPause(claim.pipeline.id)).toMatchObject({ status: "PAUSED" });
-    expect(await store.requestRun(claim.pipeline.id, "api")).toMatchObject({ status: "RUN_REQUESTED" });
   });
 
   it("wakes a listener at once, also for a row changed by hand", async () => {
@@ -236,53 +123,6 @@ describe("requests", () => {
 });
 
 describe("claims", () => {
-  it("R4.2 gives a waiting pipeline to exactly one of eight runners, 200 times", async () => {
-    const { id } = await create();
-    for (let round = 1; round <= 200; round++) {
-      await store.requestRun(id, "api");
-      const claims = (
-        await Promise.all(Array.from({ length: 8 }, () => store.claimNext(randomUUID(), LEASE_MS)))
-      ).filter((claim) => claim !== undefined);
-      expect(claims).toHaveLength(1);
-      expect(claims[0]?.epoch).toBe(round);
-      await store.finishRun(claims[0] as Claim, { kind: "succeeded" });
-    }
-    expect(await database.query("SELECT count(*)::int AS runs FROM etl.etl_runs WHERE status = 'SUCCESS'")).toEqual([
-      { runs: 200 },
-    ]);
-  });
-
-  it("serves the longest waiting first, and leaves disabled ones alone", async () => {
-    const [first, second, disabled] = [await create(), await create(), await create()];
-    for (const { id } of [first, second, disabled]) await store.requestRun(id, "api");
-    await store.updatePipeline(disabled.id, { enabled: false }, "t");
-    const runner = randomUUID();
-    expect((await store.claimNext(runner, LEASE_MS))?.pipeline.id).toBe(first.id);
-    expect((await store.claimNext(runner, LEASE_MS))?.pipeline.id).toBe(second.id);
-    expect(await store.claimNext(runner, LEASE_MS)).toBeUndefined();
-  });
-
-  it("R6.1 opens a run that says who runs what, and why", async () => {
-    const claim = await claimed({}, "00000000-0000-4000-8000-000000000001");
-    expect(await store.getRun(claim.pipeline.id, claim.runId)).toMatchObject({
-      status: "RUNNING",
-      attempt: 1,
-      trigger: "api",
-      config_version: 1,
-      runner_id: "00000000-0000-4000-8000-000000000001",
-      finished_at: null,
-      rows_read: 0,
-    });
-  });
-
-  it("extends a lease and brings back what was asked for", async () => {
-    const claim = await claimed();
-    expect(await store.extendLease(claim, LEASE_MS)).toBe("RUNNING");
-    await store.requestPause(claim.pipeline.id);
-    expect(await store.extendLease(claim, LEASE_MS)).toBe("PAUSE_REQUESTED");
-    expect(await store.extendLease({ ...claim, epoch: claim.epoch - 1 }, LEASE_MS)).toBeUndefined();
-  });
-
   it("a pause that commits while the run is being finished is still a pause", async () => {
     const claim = await claimed();
     const other = new pg.Client({ connectionString: database.url });
@@ -300,32 +140,6 @@ describe("claims", () => {
     await other.end();
     expect(await finished).toBe("PAUSED");
   });
-
-  it("a pause asked for after the last batch is still a pause", async () => {
-    const claim = await claimed();
-    await store.requestPause(claim.pipeline.id);
-    expect(await store.finishRun(claim, { kind: "succeeded" })).toBe("PAUSED");
-    expect(await store.getRun(claim.pipeline.id, claim.runId)).toMatchObject({ status: "PAUSED" });
-  });
-
-  it("R6.2 a failed run says why, and the pipeline waits for somebody to act", async () => {
-    const claim = await claimed();
-    const error = "x".repeat(10_000);
-    expect(await store.finishRun(claim, { kind: "failed", code: "SOURCE_QUERY_FAILED", error })).toBe("FAILED");
-    const run = await store.getRun(claim.pipeline.id, claim.runId);
-    expect(run).toMatchObject({ status: "FAILED", error_code: "SOURCE_QUERY_FAILED" });
-    expect(run.error).toHaveLength(4000);
-    expect(await store.claimNext(randomUUID(), LEASE_MS)).toBeUndefined();
-  });
-
-  it("a stopped runner hands its pipeline to the next one", async () => {
-    const claim = await claimed();
-    expect(await store.finishRun(claim, { kind: "handed_back" })).toBe("RUN_REQUESTED");
-    expect(await store.claimNext(randomUUID(), LEASE_MS)).toMatchObject({
-      epoch: claim.epoch + 1,
-      trigger: "recovery",
-    });
-  });
 });
 
 describe("a lease renewed by another thread", () => {
@@ -340,7 +154,7 @@ describe("a lease renewed by another thread", () => {
     const [first, second, taken] = [await claimed({}, owner), await claimed({}, owner), await claimed({}, owner)];
     const foreign = await claimed();
     await store.requestPause(second.pipeline.id);
-    await expireLease(first.pipeline.id);
+    await harness.expireLease(first.pipeline.id);
     const answers = await renew([first, second, { ...taken, epoch: taken.epoch - 1 }, foreign], owner);
     expect(new Map(answers.map(({ id, status, renewed }) => [id, { status, renewed }]))).toEqual(
       new Map([
@@ -368,197 +182,28 @@ describe("a lease renewed by another thread", () => {
   });
 });
 
-describe("the next attempt", () => {
-  const failure = { code: "DATABASE_BUSY", error: "It took too long." } as const;
-
-  it("R6.1 ends the run as failed and opens another one under the same lease", async () => {
-    const claim = await claimed();
-    const next = await store.startNextAttempt(claim, failure);
-    expect(next).toMatchObject({
-      attempt: 2,
-      trigger: claim.trigger,
-      epoch: claim.epoch,
-      runnerId: claim.runnerId,
-      pipeline: { id: claim.pipeline.id, status: "RUNNING" },
-    });
-    expect(next.runId).not.toBe(claim.runId);
-    expect(await store.getRun(claim.pipeline.id, claim.runId)).toMatchObject({
-      status: "FAILED",
-      error_code: "DATABASE_BUSY",
-      error: "It took too long.",
-    });
-    expect(await store.getRun(claim.pipeline.id, next.runId)).toMatchObject({
-      status: "RUNNING",
-      attempt: 2,
-      trigger: "api",
-      rows_read: 0,
-    });
-    expect((await store.startNextAttempt(next, failure)).attempt).toBe(3);
-  });
-
-  it("R4.4 goes on at the checkpoint as it is now, with the configuration as it is now", async () => {
-    const claim = await claimed();
-    await commitBatch(claim, progress(0, ["k"]));
-    await store.updatePipeline(claim.pipeline.id, { batch_size: 5 }, "t");
-    const next = await store.startNextAttempt(claim, failure);
-    expect(next.checkpoint).toEqual({ scanPosition: ["k"], batchNo: 1, fingerprint: "f" });
-    expect(next.pipeline).toMatchObject({ batch_size: 5, config_version: 2 });
-    await commitBatch(next, progress(1, ["l"]));
-    expect(await store.getRun(claim.pipeline.id, next.runId)).toMatchObject({ batches: 1, config_version: 2 });
-    await expect(commitBatch(claim, progress(1))).rejects.toMatchObject({ code: "LEASE_LOST" });
-  });
-
-  it("keeps a pause that was asked for meanwhile", async () => {
-    const claim = await claimed();
-    await store.requestPause(claim.pipeline.id);
-    const next = await store.startNextAttempt(claim, failure);
-    expect(next.pipeline.status).toBe("PAUSE_REQUESTED");
-    expect(await store.finishRun(next, { kind: "paused" })).toBe("PAUSED");
-  });
-
-  it("R4.7 is refused to a runner whose lease was taken, and changes nothing", async () => {
-    const claim = await claimed();
-    await expireLease(claim.pipeline.id);
-    await store.rescueExpired();
-    const other = (await store.claimNext(randomUUID(), LEASE_MS)) as Claim;
-    await expect(store.startNextAttempt(claim, failure)).rejects.toMatchObject({ code: "LEASE_LOST" });
-    expect(await store.getRun(claim.pipeline.id, other.runId)).toMatchObject({ status: "RUNNING" });
-    expect((await store.listRuns(claim.pipeline.id, { limit: 10 })).items).toHaveLength(2);
-  });
-
-  it("cannot be started twice from the same run", async () => {
-    const claim = await claimed();
-    const next = await store.startNextAttempt(claim, failure);
-    await expect(store.startNextAttempt(claim, failure)).rejects.toMatchObject({ code: "LEASE_LOST" });
-    expect(await store.finishRun(next, { kind: "succeeded" })).toBe("IDLE");
-  });
-});
-
 describe("schedules", () => {
-  const later = (pipeline: { id: PipelineId }, interval: string): Promise<unknown> =>
-    database.query("UPDATE etl.etl_pipelines SET next_run_at = clock_timestamp() + $2::interval WHERE id = $1", [
-      pipeline.id,
-      interval,
-    ]);
-
   /** Created, planned, and due a moment ago. */
   async function due(more: object = {}): Promise<ScheduledPipeline> {
     const made = await create({ schedule_interval: "15m", ...more });
-    await later(made, "-1 second");
-    return scheduleOf(made.id);
-  }
-
-  async function scheduleOf(id: PipelineId): Promise<ScheduledPipeline> {
-    const { schedules } = await store.upcomingSchedules(1000);
-    const found = schedules.find((schedule) => schedule.id === id);
-    if (found === undefined) throw new Error("the pipeline has no schedule");
-    return found;
+    await harness.planRun(made.id, -1);
+    return findSchedule(store, made.id);
   }
 
   const muchLater = { kind: "next", nextRunAt: new Date("2100-01-01T00:00:00.123Z") } as const;
-
-  it("R4.8 come by due time, first those without a plan, with the server's clock", async () => {
-    const [third, second, first] = [
-      await create({ name: "c", schedule_interval: "1h" }),
-      await create({ name: "b", schedule_interval: "@daily" }),
-      await create({ name: "a", schedule_interval: "0 3 * * * Asia/Tokyo" }),
-    ];
-    await create({ schedule_interval: null });
-    await create({ schedule_interval: "1h", enabled: false });
-    await later(second, "1 minute");
-    await later(third, "2 minutes");
-    const { now, schedules } = await store.upcomingSchedules(10);
-    expect(schedules).toMatchObject([
-      { id: first.id, name: "a", schedule: "0 3 * * * Asia/Tokyo", nextRunAt: null },
-      { id: second.id, name: "b", schedule: "@daily", nextRunAt: expect.any(Date) },
-      { id: third.id, name: "c", schedule: "1h", nextRunAt: expect.any(Date) },
-    ]);
-    const [clock] = await database.query("SELECT clock_timestamp() - $1::timestamptz < interval '1 minute' AS near", [
-      now,
-    ]);
-    expect(clock).toEqual({ near: true });
-    expect((await store.upcomingSchedules(1)).schedules).toHaveLength(1);
-  });
-
-  it("say what time it is even when there are none", async () => {
-    expect(await store.upcomingSchedules(10)).toEqual({ now: expect.any(Date), nextAttemptAt: null, schedules: [] });
-  });
-
-  it("R4.8 a due one requests its run and moves on", async () => {
-    const schedule = await due();
-    expect(await store.advanceSchedule(schedule, muchLater)).toBe("fired");
-    expect(await store.getPipeline(schedule.id)).toMatchObject({
-      status: "RUN_REQUESTED",
-      next_run_at: muchLater.nextRunAt,
-    });
-    expect(await store.claimNext(randomUUID(), LEASE_MS)).toMatchObject({ trigger: "schedule" });
-  });
-
-  it("R4.8 one tick fires once, whoever asks", async () => {
-    const { id } = await create({ schedule_interval: "1s" });
-    for (let round = 0; round < 50; round++) {
-      await database.query("UPDATE etl.etl_pipelines SET status = 'IDLE', next_run_at = clock_timestamp()");
-      const schedule = await scheduleOf(id);
-      const outcomes = await Promise.all(Array.from({ length: 8 }, () => store.advanceSchedule(schedule, muchLater)));
-      expect(outcomes.filter((outcome) => outcome !== "taken")).toEqual(["fired"]);
-    }
-  });
-
-  it("R4.8 planning a new one fires nothing", async () => {
-    const { id } = await create({ schedule_interval: "15m" });
-    const schedule = await scheduleOf(id);
-    expect(await store.advanceSchedule(schedule, muchLater)).toBe("moved");
-    expect(await store.advanceSchedule(schedule, muchLater)).toBe("taken");
-    expect(await store.getPipeline(id)).toMatchObject({ status: "IDLE", next_run_at: muchLater.nextRunAt });
-  });
-
-  it.each(["RUN_REQUESTED", "PAUSED", "FAILED"])("R4.8 one that is %s is only moved on", async (status) => {
-    const schedule = await due();
-    await database.query("UPDATE etl.etl_pipelines SET status = $1", [status]);
-    expect(await store.advanceSchedule(schedule, muchLater)).toBe("moved");
-    expect(await store.getPipeline(schedule.id)).toMatchObject({ status, next_run_at: muchLater.nextRunAt });
-  });
-
-  it.each(["RUNNING", "PAUSE_REQUESTED"])(
-    "R4.8 one that is %s is only moved on, and its lease stays",
-    async (status) => {
-      const claim = await claimed({ schedule_interval: "15m" });
-      if (status === "PAUSE_REQUESTED") await store.requestPause(claim.pipeline.id);
-      await later(claim.pipeline, "-1 second");
-      expect(await store.advanceSchedule(await scheduleOf(claim.pipeline.id), muchLater)).toBe("moved");
-      expect(await store.extendLease(claim, LEASE_MS)).toBe(status);
-    },
-  );
 
   it("R4.8 a changed schedule, or one switched off and on, is planned anew; other changes leave the plan", async () => {
     const { id } = await due();
     const unplanned = { next_run_at: null };
     expect(await store.updatePipeline(id, { description: "d" }, "t")).toMatchObject({ next_run_at: expect.any(Date) });
     expect(await store.updatePipeline(id, { schedule_interval: "1h" }, "t")).toMatchObject(unplanned);
-    await later({ id }, "1 hour");
+    await harness.planRun(id, 3600);
     expect(await store.updatePipeline(id, { enabled: false }, "t")).toMatchObject(unplanned);
     expect((await store.upcomingSchedules(10)).schedules).toEqual([]);
     expect(await store.updatePipeline(id, { enabled: true }, "t")).toMatchObject(unplanned);
-    await later({ id }, "1 hour");
+    await harness.planRun(id, 3600);
     await database.query("UPDATE etl.etl_pipelines SET schedule_interval = NULL");
     expect(await store.getPipeline(id)).toMatchObject(unplanned);
-  });
-
-  it("a plan made for the schedule before the change is refused", async () => {
-    const { id } = await create({ schedule_interval: "15m" });
-    const before = await scheduleOf(id);
-    await store.updatePipeline(id, { schedule_interval: "1h" }, "t");
-    expect(await store.advanceSchedule(before, muchLater)).toBe("taken");
-  });
-
-  it("one that cannot be read is left alone until it is changed", async () => {
-    const { id } = await create({ schedule_interval: "nonsense" });
-    expect(await store.advanceSchedule(await scheduleOf(id), { kind: "refused", error: "It is nonsense." })).toBe(
-      "moved",
-    );
-    expect((await store.upcomingSchedules(10)).schedules).toEqual([]);
-    await store.updatePipeline(id, { schedule_interval: "1h" }, "t");
-    expect(await scheduleOf(id)).toMatchObject({ schedule: "1h", nextRunAt: null });
   });
 
   it("does not wait for a row that somebody holds", async () => {
@@ -567,129 +212,6 @@ describe("schedules", () => {
     expect(await store.advanceSchedule(schedule, muchLater)).toBe("taken");
     await unlock();
     expect(await store.advanceSchedule(schedule, muchLater)).toBe("fired");
-  });
-
-  it("wakes a listener when a schedule is made, changed or switched on", async () => {
-    let woken = 0;
-    const subscription = await store.onWork(() => {
-      woken += 1;
-    });
-    const wakes = async (change: () => Promise<unknown>): Promise<void> => {
-      const before = woken;
-      await change();
-      await until("the listener is woken", () => woken > before);
-    };
-    let id = "" as PipelineId;
-    await wakes(async () => {
-      ({ id } = await create({ schedule_interval: "1h" }));
-    });
-    await wakes(() => store.updatePipeline(id, { schedule_interval: "2h" }, "t"));
-    await store.updatePipeline(id, { enabled: false }, "t");
-    await wakes(() => store.updatePipeline(id, { enabled: true }, "t"));
-    await subscription.close();
-  });
-});
-
-describe("checkpoints", () => {
-  it("R4.4 moves by exactly one batch and adds the counters", async () => {
-    const claim = await claimed();
-    await commitBatch(claim, progress(0, ["a", "1"]));
-    await commitBatch(claim, progress(1, ["b", "2"]));
-    expect(await store.getState(claim.pipeline.id)).toMatchObject({ scanPosition: ["b", "2"], batchNo: 2 });
-    expect(await store.getRun(claim.pipeline.id, claim.runId)).toMatchObject({
-      rows_read: 6,
-      rows_written: 4,
-      rows_unchanged: 2,
-      batches: 2,
-    });
-  });
-
-  it("refuses to commit the same batch twice", async () => {
-    const claim = await claimed();
-    await commitBatch(claim, progress(0));
-    await expect(commitBatch(claim, progress(0))).rejects.toMatchObject({ code: "LEASE_LOST" });
-    expect(await store.getState(claim.pipeline.id)).toMatchObject({ batchNo: 1 });
-  });
-
-  it("refuses a batch whose rows do not add up", async () => {
-    const claim = await claimed();
-    const batch = progress(0);
-    const counters = { ...batch.counters, rows_written: 1 };
-    await expect(commitBatch(claim, { ...batch, counters })).rejects.toMatchObject({ code: "BATCH_UNBALANCED" });
-  });
-
-  it("R4.7 refuses the commit of a runner whose lease ran out or was taken", async () => {
-    const claim = await claimed();
-    await expireLease(claim.pipeline.id);
-    await expect(commitBatch(claim, progress(0))).rejects.toMatchObject({ code: "LEASE_LOST" });
-    await store.rescueExpired();
-    const next = (await store.claimNext(claim.runnerId, LEASE_MS)) as Claim;
-    expect(next.epoch).toBe(claim.epoch + 1);
-    await expect(commitBatch(claim, progress(0))).rejects.toMatchObject({ code: "LEASE_LOST" });
-    await expect(store.finishRun(claim, { kind: "succeeded" })).rejects.toMatchObject({ code: "LEASE_LOST" });
-    await commitBatch(next, progress(0));
-    expect(await store.getState(claim.pipeline.id)).toMatchObject({ batchNo: 1 });
-  });
-
-  it("brings a pause request back with the commit", async () => {
-    const claim = await claimed();
-    await store.requestPause(claim.pipeline.id);
-    expect(await commitBatch(claim, progress(0))).toMatchObject({ status: "PAUSE_REQUESTED" });
-  });
-
-  it("forgets the position when a run succeeds, and keeps it when it is paused or fails", async () => {
-    const claim = await claimed();
-    await commitBatch(claim, progress(0, ["k"]));
-    await store.finishRun(claim, { kind: "failed", code: "INTERNAL", error: "e" });
-    await store.requestRun(claim.pipeline.id, "api");
-    const second = (await store.claimNext(randomUUID(), LEASE_MS)) as Claim;
-    expect(second.checkpoint).toEqual({ scanPosition: ["k"], batchNo: 1, fingerprint: "f" });
-    await store.finishRun(second, { kind: "succeeded" });
-    expect(await store.getState(claim.pipeline.id)).toMatchObject({ scanPosition: null });
-  });
-});
-
-describe("recovery", () => {
-  it("R4.7 takes a lost pipeline back: the run failed, the pipeline goes on", async () => {
-    const claim = await claimed();
-    expect(await store.rescueExpired()).toEqual([]);
-    await expireLease(claim.pipeline.id);
-    expect(await store.rescueExpired()).toMatchObject([{ id: claim.pipeline.id, status: "RUN_REQUESTED" }]);
-    expect(await store.getRun(claim.pipeline.id, claim.runId)).toMatchObject({
-      status: "FAILED",
-      error_code: "RUNNER_LOST",
-    });
-    expect(await store.claimNext(randomUUID(), LEASE_MS)).toMatchObject({ trigger: "recovery" });
-  });
-
-  it("R4.7 a lost pause request becomes PAUSED", async () => {
-    const claim = await claimed();
-    await store.requestPause(claim.pipeline.id);
-    await expireLease(claim.pipeline.id);
-    expect(await store.rescueExpired()).toMatchObject([{ status: "PAUSED" }]);
-  });
-
-  it("R4.7 gives up after three losses in a row without a committed batch", async () => {
-    const { id } = await create();
-    await store.requestRun(id, "api");
-    const statuses: (string | undefined)[] = [];
-    for (let loss = 0; loss < 3; loss++) {
-      await store.claimNext(randomUUID(), LEASE_MS);
-      await expireLease(id);
-      statuses.push((await store.rescueExpired())[0]?.status);
-    }
-    expect(statuses).toEqual(["RUN_REQUESTED", "RUN_REQUESTED", "FAILED"]);
-  });
-
-  it("R4.7 does not give up as long as batches are committed", async () => {
-    const { id } = await create();
-    await store.requestRun(id, "api");
-    for (let loss = 0; loss < 4; loss++) {
-      const claim = (await store.claimNext(randomUUID(), LEASE_MS)) as Claim;
-      await commitBatch(claim, progress(loss));
-      await expireLease(id);
-      expect((await store.rescueExpired())[0]?.status).toBe("RUN_REQUESTED");
-    }
   });
 });
 
