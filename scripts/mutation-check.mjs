@@ -35,7 +35,7 @@ function copyRepository(folder) {
 function runNode(folder, args) {
   return new Promise((resolve, reject) => {
     // What npm test leaves to longer commands may be what notices.
-    const env = { ...process.env, TEST_LONG: "1" };
+    const env = { ...process.env, TEST_LONG: "1", TEST_PATIENCE_SECONDS: "90" };
     const child = spawn(process.execPath, args, { cwd: folder, env, timeout: MOST_MS_PER_RUN });
     const output = [];
     child.stdout.on("data", (chunk) => output.push(chunk));

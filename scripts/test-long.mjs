@@ -6,7 +6,13 @@ const SUITES = {
   // Every kill, freeze and cut, for every kind of load on every path.
   chaos: ["tests/chaos"],
   // More of what is drawn at random, and greater loads.
-  soak: ["tests/property", "tests/sql-guard/fuzz", "tests/sql-guard/structure", "tests/sql-guard/text"],
+  soak: [
+    "tests/property",
+    "tests/sql-guard/fuzz",
+    "tests/sql-guard/structure",
+    "tests/sql-guard/text",
+    "tests/integration/lost-target",
+  ],
 };
 
 const [suite, ...given] = process.argv.slice(2);

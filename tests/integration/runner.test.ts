@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Run } from "../../src/domain/run.ts";
+import { holdBatch, runToPause } from "../support/batches.ts";
 import { type Bench, openBench } from "../support/pipelines.ts";
 import { until } from "../support/until.ts";
 
@@ -204,40 +205,31 @@ describe("a run that cannot succeed", () => {
 describe("pause and resume", () => {
   it("R4.3 stops after the current batch, and the next run reads only the rest", async () => {
     await bench.query(
-      "CREATE TABLE content.film AS SELECT n AS id, md5(n::text) AS title FROM generate_series(1, 100000) n",
+      "CREATE TABLE content.film AS SELECT n AS id, md5(n::text) AS title FROM generate_series(1, 1000) n",
     );
     const pipeline = await bench.create({
       source_query: "SELECT id, title FROM content.film",
       target_key: ["id"],
-      batch_size: 1000,
+      batch_size: 100,
     });
-    await bench.store.requestRun(pipeline.id, "api");
-    await until("a few batches are committed", async () => (await bench.store.getState(pipeline.id)).batchNo >= 3);
-    await bench.store.requestPause(pipeline.id);
-    const paused = await bench.ended(pipeline);
-    expect(paused.status).toBe("PAUSED");
-    expect(paused.rows_read).toBeGreaterThanOrEqual(3000);
-    expect(paused.rows_read).toBeLessThan(100_000);
-    expect(paused.rows_read % 1000).toBe(0);
+    const paused = await runToPause(bench, pipeline);
+    expect([300, 400]).toContain(paused.rows_read);
     expect(await bench.store.getState(pipeline.id)).toMatchObject({ scanPosition: [String(paused.rows_read)] });
 
     const resumed = await bench.run(pipeline);
-    expect(resumed).toMatchObject({ status: "SUCCESS", rows_read: 100_000 - paused.rows_read });
+    expect(resumed).toMatchObject({ status: "SUCCESS", rows_read: 1000 - paused.rows_read });
     expect(await bench.rowsOf(pipeline.target_table)).toEqual(await bench.rowsOf("content.film"));
     expect(await bench.store.getState(pipeline.id)).toMatchObject({ scanPosition: null });
   });
 
   it("starts over when the query was changed meanwhile: the old position means nothing for it", async () => {
-    await bench.query("CREATE TABLE content.film AS SELECT n AS id FROM generate_series(1, 50000) n");
+    await bench.query("CREATE TABLE content.film AS SELECT n AS id FROM generate_series(1, 1000) n");
     const pipeline = await bench.create({
       source_query: "SELECT id FROM content.film",
       target_key: ["id"],
-      batch_size: 500,
+      batch_size: 100,
     });
-    await bench.store.requestRun(pipeline.id, "api");
-    await until("a batch is committed", async () => (await bench.store.getState(pipeline.id)).batchNo >= 1);
-    await bench.store.requestPause(pipeline.id);
-    expect(await bench.ended(pipeline)).toMatchObject({ status: "PAUSED" });
+    await runToPause(bench, pipeline);
     await bench.store.updatePipeline(
       pipeline.id,
       { source_query: "SELECT id FROM content.film WHERE id <= 300" },
@@ -247,15 +239,18 @@ describe("pause and resume", () => {
   });
 
   it("hands a run back when it is stopped, and another runner goes on from the checkpoint", async () => {
-    await bench.query("CREATE TABLE content.film AS SELECT n AS id FROM generate_series(1, 50000) n");
+    await bench.query("CREATE TABLE content.film AS SELECT n AS id FROM generate_series(1, 1000) n");
     const pipeline = await bench.create({
       source_query: "SELECT id FROM content.film",
       target_key: ["id"],
-      batch_size: 500,
+      batch_size: 100,
     });
+    const letGo = await holdBatch(bench, pipeline, 2);
     await bench.store.requestRun(pipeline.id, "api");
     await until("a batch is committed", async () => (await bench.store.getState(pipeline.id)).batchNo >= 1);
-    await bench.stopRunner();
+    const stopping = bench.stopRunner();
+    await letGo();
+    await stopping;
     const [first] = (await bench.store.listRuns(pipeline.id, { limit: 1 })).items;
     expect(first).toMatchObject({ status: "HANDED_BACK" });
     expect(await bench.store.getPipeline(pipeline.id)).toMatchObject({ status: "RUN_REQUESTED" });
@@ -264,7 +259,7 @@ describe("pause and resume", () => {
     expect(second).toMatchObject({
       status: "SUCCESS",
       trigger: "recovery",
-      rows_read: 50_000 - (first as Run).rows_read,
+      rows_read: 1000 - (first as Run).rows_read,
     });
   });
 });
