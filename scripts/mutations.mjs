@@ -27,6 +27,12 @@ export const MUTATIONS = [
     tests: ["tests/integration/copied-servers.test.ts"],
   },
   {
+    name: "lost target: one that is empty after all rows were written goes for new",
+    file: "src/data-plane/target-loss.ts",
+    replace: [["mark.filled === true && target_options", "mark.filled === undefined && target_options"]],
+    tests: ["tests/integration/lost-target.test.ts"],
+  },
+  {
     name: "horizon: Vitrina's own writers are overlooked where a mart is a source",
     file: "src/connectors/postgres/horizon.ts",
     replace: [["has_table_privilege(c.oid, 'SELECT') AND", "false AND"]],

@@ -272,6 +272,7 @@ export async function record(
     rows_dropped: Math.max(0, read - transformed),
     rows_added: Math.max(0, transformed - read),
   };
+  const fillsTarget = load.incremental !== undefined && counters.rows_written + counters.rows_unchanged > 0;
   await load.checkpointer.recordIn(transaction, {
     position,
     fingerprint: progress.fingerprint,
@@ -280,9 +281,10 @@ export async function record(
     effort,
     rejects: rejects.map((reject) => describeReject(load, reject)),
     settledRejects,
-    fillsTarget: load.incremental !== undefined && counters.rows_written + counters.rows_unchanged > 0,
+    fillsTarget,
     counters,
   });
+  if (fillsTarget && load.targetMark !== null) load.targetMark = { ...load.targetMark, filled: true };
   return counters;
 }
 

@@ -100,6 +100,29 @@ describe("rows that a table refuses", () => {
     await close();
   });
 
+  it("a table that is dropped while a load opens it is told as what it is, and may be opened again", async () => {
+    const table = `r_${randomUUID().slice(0, 8)}`;
+    const query = pg.Client.prototype.query as (...args: unknown[]) => unknown;
+    let isDropped = false;
+    const spy = vi.spyOn(pg.Client.prototype, "query").mockImplementation(function (
+      this: pg.Client,
+      ...args: unknown[]
+    ) {
+      const isLook = JSON.stringify(args[0])?.includes("attname") && JSON.stringify(args[1])?.includes(table);
+      if (isDropped || !isLook) return query.apply(this, args);
+      isDropped = true;
+      return database.query(`DROP TABLE analytics.${table}`).then(() => query.apply(this, args));
+    });
+    try {
+      const failure = { code: "TARGET_CHANGED", retry: "retry" };
+      await expect(openWriter(table, { kind: "upsert" })).rejects.toMatchObject(failure);
+      expect(isDropped).toBe(true);
+      await (await openWriter(table, { kind: "upsert" })).close();
+    } finally {
+      spy.mockRestore();
+    }
+  });
+
   it.each(LOADS)("are found by few statements, each with its own reason, by %s", async (_, load) => {
     const { write, close } = await openWriter(`r_${randomUUID().slice(0, 8)}`, load);
     const alone: string[] = [];

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
+import { enableFaults } from "../../src/observability/fault-points.ts";
 import { holdBatch, runToPause } from "../support/batches.ts";
 import { type Bench, openBench } from "../support/pipelines.ts";
 import { runs } from "../support/seed.ts";
@@ -208,6 +209,26 @@ it("a target that is truncated while a run writes to it fails the attempt, and t
   const { items } = await bench.store.listRuns(pipeline.id, { limit: 5 });
   expect(items.map(({ error_code }) => error_code)).toEqual([null, "TARGET_CHANGED"]);
   await requireEqual(pipeline);
+});
+
+/** Which the rows of the last batch do not hide. */
+describe("a target that is emptied when a run has written everything", () => {
+  afterAll(() => enableFaults("claimed:1000000:delay:0"));
+
+  it.each(["DELETE FROM", "TRUNCATE"])(
+    "by %s fails the attempt, and the next one reads everything",
+    async (statement) => {
+      const pipeline = await films(200);
+      enableFaults("load_read:1:delay:3000");
+      await bench.store.requestRun(pipeline.id, "api");
+      await until("all batches are written", async () => (await bench.store.getState(pipeline.id)).batchNo === 4);
+      await bench.query(`${statement} ${pipeline.target_table}`);
+      await bench.ended(pipeline);
+      const { items } = await bench.store.listRuns(pipeline.id, { limit: 5 });
+      expect(items.map(({ error_code }) => error_code)).toEqual([null, "TARGET_CHANGED"]);
+      await requireEqual(pipeline);
+    },
+  );
 });
 
 /** Fixed, so that every run of the suite tries the same; change it to explore. */

@@ -10,7 +10,7 @@ import { chooseLoad } from "./loads/choose-load.ts";
 import { dropTables, loadTables } from "./loads/load-table.ts";
 import { openPuller } from "./pull-batch.ts";
 import { createStage } from "./stage.ts";
-import { tableWriter } from "./table-writer.ts";
+import { isGone, tableWriter } from "./table-writer.ts";
 import { readTargetTable } from "./target-table.ts";
 
 export interface PostgresSinkConfig {
@@ -46,7 +46,7 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink {
         return tableWriter({ client, table, load, resumed, kept, together, databaseMark, puller });
       } catch (error) {
         await client.end();
-        throw databaseError(error, "prepare the target");
+        throw databaseError(error, "prepare the target", isGone(error) ? "TARGET_CHANGED" : "INTERNAL");
       }
     },
 

@@ -191,11 +191,13 @@ function writing(table: TableName): string {
 }
 
 /** A column or a table that was there when the load was opened. */
-const GONE = new Set(["42703", "42P01"]);
+export function isGone(error: unknown): boolean {
+  return ["42703", "42P01"].includes(sqlState(error) ?? "");
+}
 
 function writeError(error: unknown, table: TableName): VitrinaError {
   if (error instanceof VitrinaError) return error;
-  const fallback = GONE.has(sqlState(error) ?? "") ? "TARGET_CHANGED" : "INTERNAL";
+  const fallback = isGone(error) ? "TARGET_CHANGED" : "INTERNAL";
   const { code, message } = loadError(error, writing(table), fallback);
   return new VitrinaError(code, inWordsOfTarget(message, table), { cause: error });
 }

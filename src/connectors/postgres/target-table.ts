@@ -72,11 +72,26 @@ type TableRequest = Pick<SinkRequest, "columns" | "key" | "createTarget" | "addC
 export async function readTargetTable(client: Client, name: TableName, request: TableRequest): Promise<TargetTable> {
   const inspection = await inspectTargetTable(client, name, request);
   const [problem] = inspection.problems;
-  if (problem !== undefined) throw problem;
+  if (problem !== undefined) {
+    await requireSettled(client, name, request, problem);
+    throw problem;
+  }
   if (inspection.missing.length === 0) return targetTableOf(client, name, request.columns, inspection);
   await addColumns(client, name, inspection.missing.map(newColumn));
   const existing = await readColumns(client, quoteTable(name));
   return targetTableOf(client, name, request.columns, { ...inspection, existing });
+}
+
+/** A table that is dropped or renamed between two looks at it seems to lack its columns: that passes. */
+async function requireSettled(
+  client: Client,
+  name: TableName,
+  request: TableRequest,
+  problem: VitrinaError,
+): Promise<void> {
+  const again = await inspectTargetTable(client, name, request);
+  if (again.problems[0]?.message === problem.message) return;
+  throw new VitrinaError("TARGET_CHANGED", `${quoteTable(name)} was changed by somebody while the run opened it.`);
 }
 
 export async function inspectTargetTable(
