@@ -92,8 +92,11 @@ async function asking<T>(table: TableName, ask: () => Promise<T>): Promise<T> {
   }
 }
 
+/** By push-down the session has read the source before, where a function that got past the audit may have changed it. */
+const OWN_SEARCH_PATH = "SET LOCAL search_path = pg_catalog, pg_temp";
+
 export function inBatch<T>(client: Client, load: Load, table: TableName, work: () => Promise<T>): Promise<T> {
-  return inTransaction(client, table, work, `BEGIN; ${load.batchSettings}`);
+  return inTransaction(client, table, work, `BEGIN; ${OWN_SEARCH_PATH}; ${load.batchSettings}`);
 }
 
 async function inTransaction<T>(client: Client, table: TableName, work: () => Promise<T>, begin = "BEGIN"): Promise<T> {
