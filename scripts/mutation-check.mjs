@@ -70,7 +70,9 @@ async function failingTests(folder, files, options = []) {
 async function runTests(folder, args) {
   const report = join(folder, "mutation-report.json");
   rmSync(report, { force: true });
-  const vitest = ["node_modules/vitest/vitest.mjs", "run", "--reporter=json", `--outputFile=${report}`];
+  // A test that a busy machine makes slow says nothing of the mutant.
+  const patience = ["--testTimeout=240000", "--hookTimeout=240000"];
+  const vitest = ["node_modules/vitest/vitest.mjs", "run", "--reporter=json", `--outputFile=${report}`, ...patience];
   const { output } = await runNode(folder, [...vitest, ...args]);
   if (!existsSync(report)) fail(`vitest left no report:\n${output}`);
   const { numTotalTests, testResults } = JSON.parse(readFileSync(report, "utf8"));
