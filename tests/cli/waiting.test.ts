@@ -7,11 +7,10 @@ import { until } from "../support/until.ts";
 
 let bench: CliBench;
 let api: RunningPart;
-let runner: RunningPart;
 beforeAll(async () => {
   bench = await openCliBench();
   api = await bench.startApi();
-  runner = await bench.startRunner();
+  await bench.startRunner();
 });
 afterAll(() => bench?.stop());
 
@@ -132,7 +131,7 @@ describe("run", () => {
 
   it("--wait survives the loss of the runner and a restart of the API", async () => {
     const unlock = await bench.createStuck("tough");
-    await runner.stop();
+    await bench.stopRunner();
     const mortal = await bench.spawnRunner();
     const waiting = bench.startCli(["run", "tough", "--wait", "-o", "json"]);
     await waiting.untilSaid("RUNNING");
@@ -143,7 +142,7 @@ describe("run", () => {
     await waiting.untilSaid("Waiting for it; Ctrl-C stops waiting.");
     api = await bench.startApi();
     await waiting.untilSaid("The API answers again.");
-    runner = await bench.startRunner();
+    await bench.startRunner();
     await unlock();
     const { code, stdout } = await waiting.result;
     expect({ code, run: JSON.parse(stdout) }).toMatchObject({

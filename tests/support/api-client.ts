@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { expect, inject } from "vitest";
+import { expect } from "vitest";
 import { ERROR_CATALOGUE } from "../../src/domain/error-catalogue.ts";
-import { startApi } from "../../src/main/api.ts";
 import type { Claim, MetaStore, RunOutcome } from "../../src/meta-store/meta-store.ts";
 import type { Log } from "../../src/observability/log.ts";
-import { createTestDatabase, type TestDatabase } from "./database.ts";
+import type { TestDatabase } from "./database.ts";
+import { openStand } from "./stand.ts";
 
 /** A real API on a database of its own, asked by real HTTP. */
 export interface TestApi {
@@ -20,6 +20,9 @@ export interface TestApi {
   delete(path: string): Promise<Answer>;
   /** Anything else: the body and the headers go out as they are. */
   send(path: string, init: RequestInit): Promise<Answer>;
+  /** On the same database. */
+  startRunner(): Promise<void>;
+  stopRunner(): Promise<void>;
   /** Stops the API alone, so that its database can still be looked at. */
   stopServer(): Promise<void>;
   stop(): Promise<void>;
@@ -36,21 +39,16 @@ export interface Answer {
 
 /** With API_AUTH=required in the settings, pass a key with `bearer` in the headers of each request. */
 export async function startTestApi(settings: Record<string, string> = {}): Promise<TestApi> {
-  const database = await createTestDatabase(inject("postgresUrl"), { settings });
+  const stand = await openStand({ settings });
   const logged: string[] = [];
-  const api = await startApi(database.settings, database.urls, recordingLog(logged));
+  const api = await stand.startApi(recordingLog(logged));
   const send = async (path: string, init: RequestInit): Promise<Answer> => read(await fetch(`${api.url}${path}`, init));
   const sendJson = (method: string, path: string, body?: unknown): Promise<Answer> =>
     send(path, body === undefined ? { method } : { method, body: JSON.stringify(body), headers: JSON_TYPE });
-  let running = true;
-  const stopServer = async (): Promise<void> => {
-    if (running) await api.stop();
-    running = false;
-  };
   return {
     url: api.url,
-    database,
-    store: database.openStore(),
+    database: stand.database,
+    store: stand.store,
     logged,
     send,
     get: (path) => sendJson("GET", path),
@@ -58,11 +56,10 @@ export async function startTestApi(settings: Record<string, string> = {}): Promi
     patch: (path, body) => sendJson("PATCH", path, body),
     put: (path, body) => sendJson("PUT", path, body),
     delete: (path) => sendJson("DELETE", path),
-    stopServer,
-    async stop() {
-      await stopServer();
-      await database.drop();
-    },
+    startRunner: stand.startRunner,
+    stopRunner: stand.stopRunner,
+    stopServer: api.stop,
+    stop: stand.close,
   };
 }
 

@@ -1,13 +1,13 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { inject } from "vitest";
 import { newPipelineSchema, type Pipeline } from "../../src/domain/pipeline.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
 import { STATE_OF } from "./chaos-watcher.ts";
-import { createTestDatabase, type TestDatabase } from "./database.ts";
+import type { TestDatabase } from "./database.ts";
+import { openStand } from "./stand.ts";
 import { until } from "./until.ts";
-import { roleEnvironment, spawnVitrina, type VitrinaProcess } from "./vitrina-process.ts";
+import { roleEnvironment, type VitrinaProcess } from "./vitrina-process.ts";
 
 /**
  * How rows travel. It follows from what runner and pipeline are given: a login that may do both sides, a code task, a
@@ -46,16 +46,14 @@ export interface Chaos {
 }
 
 export async function openChaos(path: Path, given?: TestDatabase): Promise<Chaos> {
-  const database = given ?? (await createTestDatabase(inject("postgresUrl")));
-  const target = path === "elsewhere" ? await createTestDatabase(inject("postgresUrl")) : database;
-  for (const { query } of new Set([database, target])) {
-    await query(`CREATE SCHEMA content; GRANT USAGE ON SCHEMA content TO vitrina_reader;
-      ALTER DEFAULT PRIVILEGES IN SCHEMA content GRANT SELECT ON TABLES TO vitrina_reader; ${STATE_OF}`);
-  }
+  const stand = await openStand(given && { database: given });
+  const { database, store } = stand;
+  const elsewhere = path === "elsewhere" ? await openStand() : undefined;
+  if (elsewhere !== undefined) stand.onClose(elsewhere.close);
+  const target = elsewhere?.database ?? database;
+  for (const { query } of new Set([database, target])) await query(STATE_OF);
   const tasks = await mkdtemp(join(tmpdir(), "vitrina-chaos-"));
   await writeFile(join(tasks, "tasks.mjs"), TASKS);
-  const store = database.openStore();
-  const processes: VitrinaProcess[] = [];
   return {
     database,
     target,
@@ -76,9 +74,7 @@ export async function openChaos(path: Path, given?: TestDatabase): Promise<Chaos
         LOG_LEVEL: "debug",
         ...more,
       };
-      const started = spawnVitrina(["runner"], { env });
-      processes.push(started);
-      return started;
+      return stand.spawn(["runner"], { env });
     },
 
     async atRest() {
@@ -88,11 +84,8 @@ export async function openChaos(path: Path, given?: TestDatabase): Promise<Chaos
     },
 
     async close() {
-      for (const { child } of processes) child.kill("SIGKILL");
-      await Promise.all(processes.map(({ exited }) => exited));
+      await stand.close();
       await rm(tasks, { recursive: true, force: true });
-      if (target !== database) await target.drop();
-      await database.drop();
     },
   };
 }

@@ -5,17 +5,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { inject } from "vitest";
 import type { Host } from "../../src/cli/host.ts";
 import { freePort } from "../../src/embedded-postgres/free-port.ts";
-import { type RunningPart, startApi } from "../../src/main/api.ts";
+import type { RunningPart } from "../../src/main/api.ts";
 import { runProgram } from "../../src/main/run-program.ts";
-import { startRunner } from "../../src/main/runner.ts";
-import { createLog } from "../../src/observability/log.ts";
-import { createTestDatabase, type TestDatabase } from "./database.ts";
+import type { TestDatabase } from "./database.ts";
 import { holdLock } from "./hold-lock.ts";
+import { openStand } from "./stand.ts";
 import { until } from "./until.ts";
-import { roleEnvironment, spawnVitrina, type VitrinaProcess } from "./vitrina-process.ts";
+import { roleEnvironment, type VitrinaProcess } from "./vitrina-process.ts";
 
 export const COMMAND = fileURLToPath(new URL("../../bin/vitrina.mjs", import.meta.url));
 
@@ -55,7 +53,8 @@ export interface CliBench {
   /** Loaded once, with every row changed since, and a target that nobody can write until the returned function ends. */
   createStuck(name: string): Promise<() => Promise<void>>;
   startApi(): Promise<RunningPart>;
-  startRunner(): Promise<RunningPart>;
+  startRunner(): Promise<void>;
+  stopRunner(): Promise<void>;
   /** One that can be killed. */
   spawnRunner(): Promise<VitrinaProcess>;
   stop(): Promise<void>;
@@ -68,26 +67,14 @@ const SETTINGS = { LEASE_SECONDS: "3", RUNNER_POLL_SECONDS: "1", RETRY_ATTEMPTS:
 
 export async function openCliBench(settings: Record<string, string> = {}): Promise<CliBench> {
   const url = `http://127.0.0.1:${await freePort()}`;
-  const database = await createTestDatabase(inject("postgresUrl"), {
-    settings: { ...SETTINGS, API_PORT: new URL(url).port, ...settings },
-  });
-  await database.query(`CREATE SCHEMA content; GRANT USAGE ON SCHEMA content TO vitrina_reader;
+  const stand = await openStand({ settings: { ...SETTINGS, API_PORT: new URL(url).port, ...settings } });
+  const { database } = stand;
+  await database.query(`
     CREATE TABLE content.film AS SELECT n AS id, 'old ' || n AS title FROM generate_series(1, ${FILMS}) n;
-    ALTER TABLE content.film ADD PRIMARY KEY (id);
-    GRANT SELECT ON content.film TO vitrina_reader; ANALYZE content.film`);
+    ALTER TABLE content.film ADD PRIMARY KEY (id); ANALYZE content.film`);
   const folder = await mkdtemp(join(tmpdir(), "vitrina-cli-"));
   const folderBefore = process.cwd();
   process.chdir(folder);
-  const log = createLog({ level: "silent" });
-  const parts: RunningPart[] = [];
-  const unlocks: (() => Promise<void>)[] = [];
-
-  const started = (part: RunningPart): RunningPart => {
-    let stopped: Promise<void> | undefined;
-    const once = { stop: () => (stopped ??= part.stop()) };
-    parts.push(once);
-    return once;
-  };
 
   const environment = (more: Record<string, string>): Record<string, string> => ({
     PATH: process.env["PATH"] ?? "",
@@ -169,22 +156,20 @@ export async function openCliBench(settings: Record<string, string> = {}): Promi
       await cli(["run", name, "--wait"]);
       await database.query("UPDATE content.film SET title = 'new ' || id || clock_timestamp()");
       const unlock = await holdLock(database.url, `LOCK TABLE analytics.${name} IN EXCLUSIVE MODE`);
-      unlocks.push(unlock);
+      stand.onClose(() => unlock().catch(() => undefined));
       return unlock;
     },
-    startApi: async () => started(await startApi(database.settings, database.urls, log)),
-    startRunner: async () => started(await startRunner(database.settings, database.urls, log)),
+    startApi: () => stand.startApi(),
+    startRunner: stand.startRunner,
+    stopRunner: stand.stopRunner,
     async spawnRunner() {
-      const runner = spawnVitrina(["runner"], { cwd: folder, env: { ...roleEnvironment(database.urls), ...SETTINGS } });
-      parts.push({ stop: async () => void (await runner.stop()) });
+      const runner = stand.spawn(["runner"], { cwd: folder, env: { ...roleEnvironment(database.urls), ...SETTINGS } });
       await runner.untilPrinted("runner started");
       return runner;
     },
     async stop() {
       process.chdir(folderBefore);
-      for (const unlock of unlocks) await unlock().catch(() => undefined);
-      await Promise.all(parts.map((part) => part.stop()));
-      await database.drop();
+      await stand.close();
       await rm(folder, { recursive: true, force: true });
     },
   };

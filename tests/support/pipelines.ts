@@ -1,13 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { fileURLToPath } from "node:url";
-import { inject } from "vitest";
 import { newPipelineSchema, type Pipeline } from "../../src/domain/pipeline.ts";
 import type { Run } from "../../src/domain/run.ts";
-import { startRunner } from "../../src/main/runner.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
-import { createLog } from "../../src/observability/log.ts";
 import { askedRuns } from "./asked-runs.ts";
-import { createTestDatabase, type TestDatabase } from "./database.ts";
+import type { TestDatabase } from "./database.ts";
+import { openStand, type Stand } from "./stand.ts";
 import { until } from "./until.ts";
 
 const CINEMA_TASKS = fileURLToPath(new URL("../../examples/cinema/tasks", import.meta.url));
@@ -22,6 +20,7 @@ export interface Bench {
   query: TestDatabase["query"];
   /** A pipeline with a target of its own, created when missing. */
   create(config: object): Promise<Pipeline>;
+  startApi: Stand["startApi"];
   startRunner(): Promise<void>;
   stopRunner(): Promise<void>;
   /** Requests a run and waits until it has ended, and what follows it by itself, too. */
@@ -33,11 +32,8 @@ export interface Bench {
 }
 
 export async function openBench(settings: Record<string, string> = {}): Promise<Bench> {
-  const database = await createTestDatabase(inject("postgresUrl"), { settings });
-  await database.query("CREATE SCHEMA content; GRANT USAGE ON SCHEMA content TO vitrina_reader");
-  await database.query("ALTER DEFAULT PRIVILEGES IN SCHEMA content GRANT SELECT ON TABLES TO vitrina_reader");
-  const store = database.openStore();
-  let stop: (() => Promise<void>) | undefined;
+  const stand = await openStand({ settings });
+  const { database, store } = stand;
 
   const ended = ({ id }: Pipeline): Promise<Run> =>
     until("the run ends", async () => {
@@ -57,14 +53,9 @@ export async function openBench(settings: Record<string, string> = {}): Promise<
       const whole = { name, target_table: `analytics.${name}`, create_target: true, ...config };
       return store.createPipeline(newPipelineSchema.parse(whole), "test");
     },
-    async startRunner() {
-      const runner = await startRunner(database.settings, database.urls, createLog({ level: "silent" }));
-      stop = () => runner.stop();
-    },
-    async stopRunner() {
-      await stop?.();
-      stop = undefined;
-    },
+    startApi: stand.startApi,
+    startRunner: stand.startRunner,
+    stopRunner: stand.stopRunner,
     async run(pipeline) {
       await store.requestRun(pipeline.id, "api");
       return ended(pipeline);
@@ -73,9 +64,6 @@ export async function openBench(settings: Record<string, string> = {}): Promise<
       const rows = await database.query(`SELECT t::text AS row FROM ${relation} t ORDER BY 1`);
       return rows.map(({ row }) => row as string);
     },
-    async close() {
-      await stop?.();
-      await database.drop();
-    },
+    close: stand.close,
   };
 }

@@ -1,5 +1,3 @@
-import { startApi } from "../../src/main/api.ts";
-import { createLog } from "../../src/observability/log.ts";
 import type { Answer } from "./api-client.ts";
 import { type Bench, openBench } from "./pipelines.ts";
 
@@ -11,7 +9,7 @@ export interface TryOut extends Bench {
 
 export async function openTryOut(settings: Record<string, string> = {}): Promise<TryOut> {
   const bench = await openBench(settings);
-  const api = await startApi(bench.database.settings, bench.database.urls, createLog({ level: "silent" }));
+  const api = await bench.startApi();
   return {
     ...bench,
     url: api.url,
@@ -25,10 +23,6 @@ export async function openTryOut(settings: Record<string, string> = {}): Promise
         text,
         body: text === "" ? undefined : JSON.parse(text),
       };
-    },
-    async close() {
-      await api.stop();
-      await bench.close();
     },
   };
 }

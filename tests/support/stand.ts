@@ -1,0 +1,76 @@
+import { inject } from "vitest";
+import { type RunningPart, startApi } from "../../src/main/api.ts";
+import { startRunner } from "../../src/main/runner.ts";
+import type { MetaStore } from "../../src/meta-store/meta-store.ts";
+import { createLog, type Log } from "../../src/observability/log.ts";
+import { createTestDatabase, type TestDatabase } from "./database.ts";
+import { type SpawnOptions, spawnVitrina, type VitrinaProcess } from "./vitrina-process.ts";
+
+/** A database with a readable schema `content`, and whatever a test starts on it. All of that ends with the stand. */
+export interface Stand {
+  readonly database: TestDatabase;
+  readonly store: MetaStore;
+  query: TestDatabase["query"];
+  /** In this process, as is the runner. */
+  startApi(log?: Log): Promise<RunningPart & { readonly url: string }>;
+  startRunner(): Promise<void>;
+  stopRunner(): Promise<void>;
+  /** A real process; killed at the end, where it still lives. */
+  spawn(args: string[], options?: SpawnOptions): VitrinaProcess;
+  /** What else must end; the last comes first. */
+  onClose(work: () => Promise<unknown>): void;
+  close(): Promise<void>;
+}
+
+interface StandOptions {
+  readonly settings?: Record<string, string>;
+  /** Instead of one of its own. */
+  readonly database?: TestDatabase;
+}
+
+const SILENT = createLog({ level: "silent" });
+
+const READABLE_SCHEMA = `CREATE SCHEMA content; GRANT USAGE ON SCHEMA content TO vitrina_reader;
+  ALTER DEFAULT PRIVILEGES IN SCHEMA content GRANT SELECT ON TABLES TO vitrina_reader`;
+
+export async function openStand({ settings, database: given }: StandOptions = {}): Promise<Stand> {
+  const database = given ?? (await createTestDatabase(inject("postgresUrl"), settings && { settings }));
+  await database.query(READABLE_SCHEMA);
+  let runner: RunningPart | undefined;
+  const endings: (() => Promise<unknown>)[] = [];
+  const onClose = (work: () => Promise<unknown>): void => void endings.push(work);
+  const started = <Part extends RunningPart>(part: Part): Part => {
+    let stopped: Promise<void> | undefined;
+    const stop = (): Promise<void> => {
+      stopped ??= part.stop();
+      return stopped;
+    };
+    onClose(stop);
+    return { ...part, stop };
+  };
+  return {
+    database,
+    store: database.openStore(),
+    query: database.query,
+    startApi: async (log = SILENT) => started(await startApi(database.settings, database.urls, log)),
+    async startRunner() {
+      runner = started(await startRunner(database.settings, database.urls, SILENT));
+    },
+    async stopRunner() {
+      await runner?.stop();
+    },
+    spawn(args, options) {
+      const child = spawnVitrina(args, options);
+      onClose(() => {
+        child.signal("SIGKILL");
+        return child.exited;
+      });
+      return child;
+    },
+    onClose,
+    async close() {
+      for (const end of endings.reverse()) await end();
+      await database.drop();
+    },
+  };
+}
