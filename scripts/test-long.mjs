@@ -12,6 +12,7 @@ const SUITES = {
     "tests/sql-guard/structure",
     "tests/sql-guard/text",
     "tests/integration/lost-target",
+    "tests/integration/two-runners",
   ],
 };
 

@@ -25,7 +25,7 @@ afterAll(() => database.drop());
 
 /** One database for all tests: what a test has left goes with its pipelines. */
 async function openPostgres(): Promise<MetaStoreHarness> {
-  await database.query("TRUNCATE etl.etl_pipelines CASCADE");
+  await database.forgetPipelines();
   return {
     store,
     // As the writer role would.

@@ -19,7 +19,7 @@ let api: TestApi;
 beforeAll(async () => {
   api = await startTestApi();
 });
-beforeEach(() => api.database.query("TRUNCATE etl.etl_pipelines CASCADE"));
+beforeEach(() => api.database.forgetPipelines());
 afterAll(() => api.stop());
 
 /** What has arrived so far, to prove that an answer waits. */

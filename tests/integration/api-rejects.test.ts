@@ -15,7 +15,7 @@ let api: TestApi;
 beforeAll(async () => {
   api = await startTestApi();
 });
-beforeEach(() => api.database.query("TRUNCATE etl.etl_pipelines CASCADE"));
+beforeEach(() => api.database.forgetPipelines());
 afterAll(() => api.stop());
 
 /** A pipeline with rejects of a run, and the ids of these, newest first. */

@@ -17,7 +17,10 @@ let api: TestApi;
 beforeAll(async () => {
   api = await startTestApi();
 });
-beforeEach(() => api.database.query("TRUNCATE etl.etl_pipelines, etl.etl_answers CASCADE"));
+beforeEach(async () => {
+  await api.database.forgetPipelines();
+  await api.database.query("DELETE FROM etl.etl_answers");
+});
 afterAll(() => api.stop());
 
 const post = (key: string, path: string, body?: object): Promise<Answer> =>

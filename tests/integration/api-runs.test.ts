@@ -20,7 +20,7 @@ let api: TestApi;
 beforeAll(async () => {
   api = await startTestApi();
 });
-beforeEach(() => api.database.query("TRUNCATE etl.etl_pipelines CASCADE"));
+beforeEach(() => api.database.forgetPipelines());
 afterAll(() => api.stop());
 
 describe("asking for a run", () => {

@@ -12,7 +12,7 @@ beforeAll(async () => {
     ANALYZE content.film`);
   await api.startRunner();
 });
-beforeEach(() => api.database.query("TRUNCATE etl.etl_pipelines CASCADE"));
+beforeEach(() => api.database.forgetPipelines());
 afterAll(() => api.stop());
 
 const INCREMENTAL = {

@@ -14,7 +14,7 @@ let api: TestApi;
 beforeAll(async () => {
   api = await startTestApi();
 });
-beforeEach(() => api.database.query("TRUNCATE etl.etl_pipelines CASCADE"));
+beforeEach(() => api.database.forgetPipelines());
 afterAll(() => api.stop());
 
 /** Version 1 as created, then 2 (batch_size), 3 (description and key). */

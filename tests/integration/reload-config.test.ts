@@ -10,9 +10,10 @@ let api: ApiWithRunner;
 beforeAll(async () => {
   api = await startApiWithRunner();
 });
-beforeEach(() =>
-  api.database.query("TRUNCATE etl.etl_pipelines CASCADE; DROP TABLE IF EXISTS content.film, analytics.film"),
-);
+beforeEach(async () => {
+  await api.database.forgetPipelines();
+  await api.database.query("DROP TABLE IF EXISTS content.film, analytics.film");
+});
 afterAll(() => api.stop());
 
 /** A loaded mart whose next run is in the middle of its batches, and waits there until it is let go. */

@@ -5,6 +5,7 @@ import { prepareDatabase } from "../../src/main/database.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
 import { openMetaStore } from "../../src/meta-store/postgres/index.ts";
 import { type DatabaseUrls, parseSettings, type Settings } from "../../src/settings/settings.ts";
+import { until } from "./until.ts";
 
 const TEMPLATE = "vitrina_template";
 const CINEMA_TEMPLATE = "vitrina_cinema_template";
@@ -42,6 +43,8 @@ export interface TestDatabase {
   readonly settings: Settings;
   /** As the administrator; for looking and for preparing sources. */
   query(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
+  /** All pipelines go, with everything that is kept of them. */
+  forgetPipelines(): Promise<void>;
   openStore(): MetaStore;
   drop(): Promise<void>;
 }
@@ -71,6 +74,9 @@ export async function createTestDatabase(serverUrl: string, options: TestDatabas
     urls,
     settings,
     query: async (text, values) => (await pool.query(text, values)).rows,
+    async forgetPipelines() {
+      await until("nobody reads them in another order", () => truncatePipelines(pool));
+    },
     openStore() {
       const store = openMetaStore({ url: urls.meta, applicationName: "vitrina test", maxConnections: 10 });
       stores.push(store);
@@ -83,6 +89,17 @@ export async function createTestDatabase(serverUrl: string, options: TestDatabas
       await server.end();
     },
   };
+}
+
+/** False after a deadlock with somebody who reads the tables just now. */
+async function truncatePipelines(pool: pg.Pool): Promise<boolean> {
+  try {
+    await pool.query("TRUNCATE etl.etl_pipelines CASCADE");
+    return true;
+  } catch (error) {
+    if ((error as pg.DatabaseError).code === "40P01") return false;
+    throw error;
+  }
 }
 
 async function templateFor({ empty, cinema, copyOf }: TestDatabaseOptions, server: pg.Client): Promise<string> {

@@ -123,7 +123,7 @@ export async function visibleProcessTexts(): Promise<string> {
   return (await Promise.all(files.map((file) => readFile(file, "utf8").catch(() => "")))).join("\n");
 }
 
-export async function eventually(condition: () => Promise<boolean>, timeoutMs = 10_000): Promise<void> {
+export async function eventually(condition: () => Promise<boolean>, timeoutMs = 240_000): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (!(await condition())) {
     if (Date.now() > deadline) throw new Error(`did not happen within ${timeoutMs} ms: ${condition}`);
