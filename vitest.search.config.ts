@@ -4,8 +4,8 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["tests/search/**/*.test.ts"],
-    testTimeout: 180_000,
-    hookTimeout: 300_000,
+    testTimeout: 900_000,
+    hookTimeout: 900_000,
     // One server on a few cores: files at once would only wait for each other.
     maxWorkers: 1,
     setupFiles: ["tests/support/random-setup.ts"],
