@@ -28,7 +28,7 @@ export function endLeftProcesses(processList: string): void {
   rmSync(processList, { force: true });
 }
 
-function isAlive(pid: number): boolean {
+export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch {
