@@ -396,8 +396,8 @@ export const MUTATIONS = [
     file: "src/sql-guard/guard.ts",
     replace: [
       [
-        "const findings = await examine(query, rules);\n  if (findings.length > 0)",
-        "const findings = await examine(query, rules);\n  if (findings.length > 1e9)",
+        "const findings = await examine(query, rules.allowedSchemas);\n  if (findings.length > 0)",
+        "const findings = await examine(query, rules.allowedSchemas);\n  if (findings.length > 1e9)",
       ],
     ],
     tests: ["tests/sql-guard/corpus.test.ts", "tests/integration/guarded-queries.test.ts"],
@@ -407,8 +407,8 @@ export const MUTATIONS = [
     file: "src/sql-guard/guard.ts",
     replace: [
       [
-        "const findings = await audit(session, query, rules);\n  if (findings.length > 0)",
-        "const findings = await audit(session, query, rules);\n  if (findings.length > 1e9)",
+        "const findings = await audit(session, query, rules.allowedSchemas);\n  if (findings.length > 0)",
+        "const findings = await audit(session, query, rules.allowedSchemas);\n  if (findings.length > 1e9)",
       ],
     ],
     tests: ["tests/sql-guard/corpus.test.ts"],

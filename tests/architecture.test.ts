@@ -83,6 +83,31 @@ describe("the import table", () => {
   });
 });
 
+describe("knots", () => {
+  it("no files import one another, over any number of steps, not even for their types", () => {
+    // Not yet: the engine and the connectors.
+    const untied = files.filter((file) => !["data-plane", "connectors"].includes(folderOf(file)));
+    expect(knotted(untied)).toEqual([]);
+  });
+
+  it("finds a knot", () => {
+    const files = ["a", "b", "c", "d", "e"];
+    const imports: Record<string, string[]> = { a: ["b"], b: ["c"], c: ["d", "e"], d: ["b"], e: [] };
+    expect(knotted(files, (file) => imports[file] ?? [])).toEqual(["b", "c", "d"]);
+  });
+});
+
+/** What is left when files that import none of the others, or that none of the others imports, are taken away. */
+function knotted(
+  among: readonly string[],
+  imports: (file: string) => readonly string[] = importsOf,
+): readonly string[] {
+  const targets = new Map(among.map((file) => [file, imports(file).filter((target) => among.includes(target))]));
+  const imported = new Set([...targets.values()].flat());
+  const left = among.filter((file) => imported.has(file) && targets.get(file)?.length !== 0);
+  return left.length === among.length ? left : knotted(left, imports);
+}
+
 describe("habits", () => {
   const textOf = (file: string): string => readFileSync(join(SRC, file), "utf8");
 

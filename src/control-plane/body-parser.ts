@@ -1,6 +1,6 @@
 import { VitrinaError } from "../domain/error-catalogue.ts";
+import type { Api } from "./api.ts";
 import { requirePlainStructure } from "./json-structure.ts";
-import type { Api } from "./server.ts";
 
 const BODY_LIMIT_KIB = 256;
 export const BODY_LIMIT_BYTES = BODY_LIMIT_KIB * 1024;

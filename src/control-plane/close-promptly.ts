@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import type { Api } from "./server.ts";
+import type { Api } from "./api.ts";
 
 /** Requests under way get so long to be answered. */
 const PATIENCE_MS = 5000;

@@ -5,9 +5,9 @@ import { z } from "zod";
 import { pipelineSchema } from "../domain/pipeline.ts";
 import { reconcileSchema } from "../domain/reconcile.ts";
 import { runSchema } from "../domain/run.ts";
+import type { Api } from "./api.ts";
 import { describeAccess } from "./auth/documented-access.ts";
 import { problemSchema } from "./problem.ts";
-import type { Api } from "./server.ts";
 
 const COMPONENTS = { Pipeline: pipelineSchema, Run: runSchema, Reconcile: reconcileSchema, Problem: problemSchema };
 for (const [id, schema] of Object.entries(COMPONENTS)) {

@@ -1,6 +1,6 @@
 import { VitrinaError } from "../domain/error-catalogue.ts";
+import type { Api } from "./api.ts";
 import { pathOf } from "./problem.ts";
-import type { Api } from "./server.ts";
 
 /**
  * The router answers 404 where a path exists but not with that method. To answer 405 and name the methods, every path

@@ -1,7 +1,7 @@
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
+import type { Api } from "./api.ts";
 import { sendProblem } from "./problem.ts";
-import type { Api } from "./server.ts";
 
 /** So long an answer holds: asking costs a query, and an upgrade takes longer. */
 const GOOD_FOR_MS = 1000;

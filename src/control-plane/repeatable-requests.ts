@@ -4,7 +4,7 @@ import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { KeyedRequest, MetaStore } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
 import { actorOf } from "./actor.ts";
-import type { Api } from "./server.ts";
+import type { Api } from "./api.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {

@@ -1,15 +1,10 @@
 import { randomUUID } from "node:crypto";
-import type { IncomingMessage, ServerResponse } from "node:http";
 import helmet from "@fastify/helmet";
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, type RawServerDefault } from "fastify";
+import Fastify from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
-import type { Registry } from "prom-client";
-import type { Inspector } from "../connectors/inspector.ts";
-import type { TargetAllowList } from "../domain/target.ts";
-import type { MetaStore } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
 import type { ApiSettings } from "../settings/api-settings.ts";
-import type { GuardRules } from "../sql-guard/guard.ts";
+import type { Api, ApiParts } from "./api.ts";
 import { auditRoutes } from "./audit/routes.ts";
 import { keepAuditTrail } from "./auth/audit-trail.ts";
 import { installGuard } from "./auth/guard.ts";
@@ -20,7 +15,7 @@ import { EventFeed } from "./changes/event-feed.ts";
 import { eventRoutes } from "./changes/routes.ts";
 import { handleClientError } from "./client-errors.ts";
 import { closePromptly } from "./close-promptly.ts";
-import { type Limited, limitConcurrency, takeTurns } from "./concurrency-limit.ts";
+import { limitConcurrency, takeTurns } from "./concurrency-limit.ts";
 import { handleError, handleUnknownPath } from "./error-handler.ts";
 import { healthRoutes } from "./health/routes.ts";
 import { keyRoutes } from "./keys/routes.ts";
@@ -45,30 +40,6 @@ import { taskRoutes } from "./tasks/routes.ts";
 import { validateRoutes } from "./validate/routes.ts";
 import { validatorCompiler } from "./validation.ts";
 import { versionRoutes } from "./versions/routes.ts";
-
-export interface ApiParts {
-  readonly store: MetaStore;
-  readonly targets: TargetAllowList;
-  readonly inspector: Inspector;
-  readonly guard: GuardRules;
-  readonly previewTimeoutMs: number;
-  readonly log: Log;
-  readonly api: ApiSettings;
-  readonly version: string;
-  /** Shown at /metrics, with whatever else the process counts in it. */
-  readonly registry: Registry;
-  /** The turns of those who ask a source what it makes of a query before it is saved. */
-  readonly asking: Limited;
-}
-
-/** A Fastify instance whose schemas are zod schemas. */
-export type Api = FastifyInstance<
-  RawServerDefault,
-  IncomingMessage,
-  ServerResponse,
-  FastifyBaseLogger,
-  ZodTypeProvider
->;
 
 /** The control-plane: reads and writes the meta-store, and asks sources and targets only to explain themselves. */
 export async function buildServer(given: Omit<ApiParts, "asking">): Promise<Api> {

@@ -11,7 +11,6 @@ import {
   SIZES_OF_RULES,
 } from "./audit-queries.ts";
 import { type FunctionFacts, OF_OWN_MAKING, refusedByFacts, refusedByName } from "./functions.ts";
-import type { GuardRules } from "./guard.ts";
 import { type Mentions, mentionsIn } from "./mentions.ts";
 import { ownCodeOfTables } from "./own-code-of-tables.ts";
 import { byteOffset, type Finding, placeOf, shown, shownPlace } from "./refusal.ts";
@@ -32,7 +31,11 @@ const BEFORE_QUERY = `CREATE TEMPORARY VIEW ${VIEW} AS SELECT 1 AS one FROM (\n`
 
 type Row = Readonly<Record<string, string | null>>;
 
-export async function audit(session: SqlSession, query: string, rules: GuardRules): Promise<readonly Finding[]> {
+export async function audit(
+  session: SqlSession,
+  query: string,
+  allowedSchemas: readonly string[],
+): Promise<readonly Finding[]> {
   const statement = await onlyStatement(query);
   const canMakeViews = await requireAuditable(session);
   await session.query(`BEGIN ISOLATION LEVEL READ COMMITTED ${canMakeViews ? "READ WRITE" : "READ ONLY"}`);
@@ -53,8 +56,8 @@ export async function audit(session: SqlSession, query: string, rules: GuardRule
     ];
     if (ownCode.length > 0) return ownCode;
     return canMakeViews
-      ? await auditView(session, query, statement, rules)
-      : await auditMentions(session, relations, mentions, rules);
+      ? await auditView(session, query, statement, allowedSchemas)
+      : await auditMentions(session, relations, mentions, allowedSchemas);
   } catch (error) {
     throw asQueryFailure(error);
   } finally {
@@ -96,7 +99,7 @@ async function auditView(
   session: SqlSession,
   query: string,
   statement: AuditedStatement,
-  rules: GuardRules,
+  allowedSchemas: readonly string[],
 ): Promise<readonly Finding[]> {
   await session.query(`${BEFORE_QUERY}${statement.text}\n) AS q`).catch((error: unknown) => {
     throw asQueryFailure(error, placeOfMistake(error, query, statement));
@@ -104,10 +107,10 @@ async function auditView(
   const { rows } = await session.query("SELECT to_regclass($1)::oid::text AS view", [`pg_temp.${VIEW}`]);
   const view = [rows[0]?.["view"]];
   return [
-    ...(await reachedFindings(session, view, rules)),
+    ...(await reachedFindings(session, view, allowedSchemas)),
     ...(await viewSizeFindings(session, view)),
     ...(await functionFindings(session, view)),
-    ...(await objectFindings(session, view, rules)),
+    ...(await objectFindings(session, view, allowedSchemas)),
   ];
 }
 
@@ -131,13 +134,13 @@ async function auditMentions(
   session: SqlSession,
   starts: readonly unknown[],
   { functions, fields }: Mentions,
-  rules: GuardRules,
+  allowedSchemas: readonly string[],
 ): Promise<readonly Finding[]> {
   return [
-    ...(await reachedFindings(session, starts, rules)),
+    ...(await reachedFindings(session, starts, allowedSchemas)),
     ...(await viewSizeFindings(session, starts)),
     ...(await functionFindings(session, starts)),
-    ...(await objectFindings(session, starts, rules)),
+    ...(await objectFindings(session, starts, allowedSchemas)),
     ...(await namedFunctionFindings(session, functions, fields)),
   ];
 }
@@ -147,7 +150,7 @@ const READABLE_KINDS = new Set(["r", "p", "v", "m"]);
 async function reachedFindings(
   session: SqlSession,
   starts: readonly unknown[],
-  { allowedSchemas }: GuardRules,
+  allowedSchemas: readonly string[],
 ): Promise<readonly Finding[]> {
   const { rows } = await session.query(RELATIONS_REACHED, [starts]);
   return (rows as Row[]).flatMap(({ schema, name, kind, via_schema, via_name }) => {
@@ -225,7 +228,7 @@ async function ownCodeFindings(
 async function objectFindings(
   session: SqlSession,
   starts: readonly unknown[],
-  { allowedSchemas }: GuardRules,
+  allowedSchemas: readonly string[],
 ): Promise<readonly Finding[]> {
   const { rows } = await session.query(OTHER_OBJECTS, [starts]);
   return (rows as Row[]).flatMap(({ kind, schema, identity, base_type }) => {

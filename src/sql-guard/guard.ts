@@ -13,7 +13,7 @@ export interface GuardRules {
 export async function checkQuery(query: string, rules: GuardRules): Promise<void> {
   const excess = await findExcess(query);
   if (excess !== undefined) throw refusal(query, [excess]);
-  const findings = await examine(query, rules);
+  const findings = await examine(query, rules.allowedSchemas);
   if (findings.length > 0) throw refusal(query, findings);
 }
 
@@ -24,6 +24,6 @@ export async function checkQuery(query: string, rules: GuardRules): Promise<void
 export async function auditQuery(session: SqlSession, query: string, rules: GuardRules): Promise<void> {
   // The text goes into a statement of ours, so it must first prove to be one statement itself.
   await checkQuery(query, rules);
-  const findings = await audit(session, query, rules);
+  const findings = await audit(session, query, rules.allowedSchemas);
   if (findings.length > 0) throw refusal(query, findings);
 }

@@ -1,4 +1,3 @@
-import type { GuardRules } from "./guard.ts";
 import { NODE_KINDS } from "./node-kinds.ts";
 import { type Scope, whatIsWrong } from "./node-rules.ts";
 import { type Finding, shown } from "./refusal.ts";
@@ -6,7 +5,7 @@ import { findExcessOfStructure } from "./structure.ts";
 import { type Fields, isObject, offsetOf, type Statement, statementsOf, textOf } from "./tree.ts";
 
 /** Everything that is wrong with a query as far as its text tells. Throws nothing, whatever the text is. */
-export async function examine(query: string, rules: GuardRules): Promise<readonly Finding[]> {
+export async function examine(query: string, allowedSchemas: readonly string[]): Promise<readonly Finding[]> {
   const statements = await statementsOf(query);
   if (!Array.isArray(statements)) return [statements as Finding];
   const [first, second] = statements as readonly Statement[];
@@ -18,7 +17,7 @@ export async function examine(query: string, rules: GuardRules): Promise<readonl
   if (kind !== "SelectStmt") {
     return [{ offset: first.start, what: `a query is one SELECT, and this is ${statementName(kind)}` }];
   }
-  const walk = new Walk(rules);
+  const walk = new Walk(allowedSchemas);
   walk.visitNode(first.node, undefined, first.start);
   if (walk.findings.length > 0) return walk.findings;
   const excess = findExcessOfStructure(first.node);
@@ -52,10 +51,10 @@ const REFUSED_FIELDS: ReadonlyMap<string, string> = new Map([
 /** One walk over a tree. Every field of every node is visited, for a table can be named anywhere. */
 class Walk {
   readonly findings: Finding[] = [];
-  readonly #rules: GuardRules;
+  readonly #allowedSchemas: readonly string[];
 
-  constructor(rules: GuardRules) {
-    this.#rules = rules;
+  constructor(allowedSchemas: readonly string[]) {
+    this.#allowedSchemas = allowedSchemas;
   }
 
   visitNode(node: unknown, scope: Scope | undefined, offset: number): void {
@@ -75,7 +74,7 @@ class Walk {
       this.#report(offset, REFUSED_KINDS.get(kind) ?? `a query may not use ${shown(kind)}`);
       return;
     }
-    const wrong = whatIsWrong(kind, node, { allowedSchemas: this.#rules.allowedSchemas, scope: outerScope });
+    const wrong = whatIsWrong(kind, node, { allowedSchemas: this.#allowedSchemas, scope: outerScope });
     if (wrong !== undefined) this.#report(offset, wrong);
     const { withClause, ...fields } = node;
     const scope = isObject(withClause) ? this.#visitWith(withClause, outerScope, offset) : outerScope;

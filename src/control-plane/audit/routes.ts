@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { auditEntrySchema } from "../../domain/audit.ts";
+import type { Api, ApiParts } from "../api.ts";
 import { answer } from "../openapi.ts";
 import { pageOf, pageQuery } from "../paging.ts";
 import { problems } from "../problem.ts";
-import type { Api, ApiParts } from "../server.ts";
 
 const filter = z.string().max(200).optional();
 

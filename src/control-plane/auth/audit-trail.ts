@@ -2,7 +2,7 @@ import type { FastifyRequest } from "fastify";
 import type { AuditOrigin } from "../../domain/audit.ts";
 import type { ErrorCode } from "../../domain/error-catalogue.ts";
 import { redact } from "../../observability/log.ts";
-import type { Api, ApiParts } from "../server.ts";
+import type { Api, ApiParts } from "../api.ts";
 import { BoundedAttempts } from "./bounded-attempts.ts";
 
 declare module "fastify" {

@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { Api, ApiParts } from "../api.ts";
 import { handleUnknownPath } from "../error-handler.ts";
-import type { Api, ApiParts } from "../server.ts";
 import { requireAllowedHost, requireOwnOrigin } from "./addressed-host.ts";
 import { BadLogin } from "./bad-login.ts";
 import { answerCors } from "./cors.ts";

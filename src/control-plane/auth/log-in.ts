@@ -2,7 +2,7 @@ import type { FastifyRequest } from "fastify";
 import { KEY_PREFIX } from "../../domain/api-key.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { type Caller, LOCAL } from "../actor.ts";
-import type { ApiParts } from "../server.ts";
+import type { ApiParts } from "../api.ts";
 import { badLogin } from "./bad-login.ts";
 import { createJwtLogin } from "./jwt-login.ts";
 import { logInWithKey } from "./key-login.ts";

@@ -2,7 +2,7 @@ import rateLimit from "@fastify/rate-limit";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { ApiSettings } from "../../settings/api-settings.ts";
-import type { Api } from "../server.ts";
+import type { Api } from "../api.ts";
 
 const WINDOW_MS = 60_000;
 /** Several callers may share an address, behind a proxy or on one machine. */

@@ -1,6 +1,6 @@
 import type { Role } from "../../domain/access.ts";
 import { ACCESS } from "../access-table.ts";
-import type { Api } from "../server.ts";
+import type { Api } from "../api.ts";
 
 type Access = Role | "anyone";
 

@@ -1,6 +1,6 @@
 import { mayActAs } from "../../domain/access.ts";
 import type { ErrorCode } from "../../domain/error-catalogue.ts";
-import type { Api } from "../server.ts";
+import type { Api } from "../api.ts";
 
 /** Errors in which the code of a task has its say: exceptions, and what it printed last. Both may quote rows. */
 const WITH_WORDS: ReadonlySet<unknown> = new Set<ErrorCode>([

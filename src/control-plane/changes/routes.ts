@@ -1,6 +1,6 @@
 import { z } from "zod";
+import type { Api, ApiParts } from "../api.ts";
 import { problems } from "../problem.ts";
-import type { Api, ApiParts } from "../server.ts";
 import type { EventFeed } from "./event-feed.ts";
 import { EventStream } from "./event-stream.ts";
 

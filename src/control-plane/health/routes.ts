@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { Api, ApiParts } from "../api.ts";
 import { answer } from "../openapi.ts";
 import { problems, sendProblem } from "../problem.ts";
 import { isSchemaMisfit } from "../refuse-other-schemas.ts";
-import type { Api, ApiParts } from "../server.ts";
 
 const OK = { status: "ok" } as const;
 const response = { 200: answer("It is well.", z.object({ status: z.literal("ok") })) };

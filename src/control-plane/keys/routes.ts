@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { apiKeySchema, newKeySchema } from "../../domain/api-key.ts";
 import { actorOf } from "../actor.ts";
+import type { Api, ApiParts } from "../api.ts";
 import { answer } from "../openapi.ts";
 import { pageOf, pageQuery } from "../paging.ts";
 import { problems } from "../problem.ts";
-import type { Api, ApiParts } from "../server.ts";
 import { invalidRequest } from "../validation.ts";
 
 const tags = ["access"];

@@ -1,5 +1,5 @@
 import { Counter, Histogram, type Registry } from "prom-client";
-import type { Api } from "../server.ts";
+import type { Api } from "../api.ts";
 
 /** The seconds that tell a question to the meta-store from one to a source, and both from a long wait. */
 const DURATION_BUCKETS = [0.005, 0.02, 0.1, 0.5, 2, 10, 60];

@@ -1,7 +1,7 @@
 import type { Registry } from "prom-client";
 import { z } from "zod";
+import type { Api } from "../api.ts";
 import { problems } from "../problem.ts";
-import type { Api } from "../server.ts";
 import type { PipelineGauges } from "./pipeline-gauges.ts";
 
 const getMetrics = {

@@ -9,9 +9,9 @@ import {
 } from "../../domain/pipeline.ts";
 import type { PipelineChange } from "../../meta-store/meta-store.ts";
 import { actorOf } from "../actor.ts";
+import type { Api, ApiParts } from "../api.ts";
 import { answer } from "../openapi.ts";
 import { problems } from "../problem.ts";
-import type { Api, ApiParts } from "../server.ts";
 import { type Finding, findingSchema } from "../validate/findings.ts";
 import { formProblems, invalidRequest } from "../validation.ts";
 import { type AskSource, withSources } from "./ask-sources.ts";

@@ -4,7 +4,8 @@ import type { PipelineConfig } from "../../domain/pipeline.ts";
 import { inspectTaskPlan } from "../../domain/task-plan.ts";
 import { type Finding, Findings } from "../validate/findings.ts";
 import { checkUnseen } from "../validate/unseen.ts";
-import { checkSourceQuery, requireSource, type ValidateParts } from "../validate/validate.ts";
+import { checkSourceQuery, requireSource } from "../validate/validate.ts";
+import type { ValidateParts } from "../validate/validator.ts";
 
 /** What the source makes of the query of a configuration. */
 export type AskSource = (config: PipelineConfig) => Promise<readonly Finding[]>;

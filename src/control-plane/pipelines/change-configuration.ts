@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Pipeline, PipelinePatch } from "../../domain/pipeline.ts";
 import { actorOf } from "../actor.ts";
-import type { ApiParts } from "../server.ts";
+import type { ApiParts } from "../api.ts";
 import { expectedVersion, sendPipeline } from "./etag.ts";
 import { changesNothing, judge, requireNone, touchesQuery } from "./judge.ts";
 import { type SavedPipeline, saved } from "./saved-pipeline.ts";

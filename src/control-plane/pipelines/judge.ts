@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { type Problem, VitrinaError } from "../../domain/error-catalogue.ts";
 import { type PipelineConfig, readableConfig } from "../../domain/pipeline.ts";
 import type { Finding } from "../validate/findings.ts";
-import type { ValidateParts } from "../validate/validate.ts";
+import type { ValidateParts } from "../validate/validator.ts";
 import { formProblems, invalidRequest } from "../validation.ts";
 import { type AskSource, isUnchecked, withSources } from "./ask-sources.ts";
 import { configurationProblems, queryProblems } from "./check-configuration.ts";

@@ -2,9 +2,9 @@ import { z } from "zod";
 import { pipelineSchema } from "../../domain/pipeline.ts";
 import { isHeld } from "../../domain/pipeline-status.ts";
 import { changesBetween } from "../../domain/pipeline-version.ts";
+import type { Api, ApiParts } from "../api.ts";
 import { answer } from "../openapi.ts";
 import { problems } from "../problem.ts";
-import type { Api, ApiParts } from "../server.ts";
 import { idParams } from "./id-params.ts";
 
 const reloadSchema = z.object({

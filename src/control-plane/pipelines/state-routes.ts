@@ -4,10 +4,10 @@ import type { Pipeline, PipelineId } from "../../domain/pipeline.ts";
 import { isHeld } from "../../domain/pipeline-status.ts";
 import type { Watermark } from "../../domain/watermark.ts";
 import type { PipelineState } from "../../meta-store/meta-store.ts";
+import type { Api, ApiParts } from "../api.ts";
 import { confirmQuery, requireConfirmation } from "../confirmation.ts";
 import { answer } from "../openapi.ts";
 import { problems } from "../problem.ts";
-import type { Api, ApiParts } from "../server.ts";
 import { invalidRequest } from "../validation.ts";
 import { idParams } from "./id-params.ts";
 

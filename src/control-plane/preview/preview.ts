@@ -1,6 +1,6 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { auditQuery, checkQuery } from "../../sql-guard/guard.ts";
-import type { ApiParts } from "../server.ts";
+import type { ApiParts } from "../api.ts";
 import type { PreviewAnswer } from "./operations.ts";
 
 /** Enough to recognise a value; the whole of it is in the source. */

@@ -3,8 +3,8 @@ import type { FastifyReply } from "fastify";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Pipeline, PipelineConfig } from "../../domain/pipeline.ts";
 import { inspectTaskPlan } from "../../domain/task-plan.ts";
+import type { Api, ApiParts } from "../api.ts";
 import type { Limited } from "../concurrency-limit.ts";
-import type { Api, ApiParts } from "../server.ts";
 import { operations, type PreviewAnswer } from "./operations.ts";
 import { type PreviewQuestion, previewRows } from "./preview.ts";
 

@@ -2,11 +2,11 @@ import { z } from "zod";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { reconcileSchema } from "../../domain/reconcile.ts";
 import { actorOf } from "../actor.ts";
+import type { Api, ApiParts } from "../api.ts";
 import { answer } from "../openapi.ts";
 import { pageOf, pageQuery } from "../paging.ts";
 import { idParams } from "../pipelines/id-params.ts";
 import { problems } from "../problem.ts";
-import type { Api, ApiParts } from "../server.ts";
 
 const tags = ["reconcile"];
 

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { PIPELINE_STATUSES } from "../../domain/pipeline-status.ts";
 import { rejectSchema } from "../../domain/reject.ts";
+import type { Api, ApiParts } from "../api.ts";
 import { answer } from "../openapi.ts";
 import { pageOf, pageQuery } from "../paging.ts";
 import { idParams } from "../pipelines/id-params.ts";
 import { logStatusChange } from "../pipelines/log-status-change.ts";
 import { problems } from "../problem.ts";
-import type { Api, ApiParts } from "../server.ts";
 
 const tags = ["rejects"];
 const params = idParams;

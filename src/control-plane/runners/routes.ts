@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { runnerSchema } from "../../domain/runner.ts";
+import type { Api, ApiParts } from "../api.ts";
 import { answer } from "../openapi.ts";
 import { problems } from "../problem.ts";
-import type { Api, ApiParts } from "../server.ts";
 
 const listRunners = {
   tags: ["runners"],

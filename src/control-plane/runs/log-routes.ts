@@ -2,13 +2,13 @@ import { z } from "zod";
 import { LINE_LEVELS } from "../../domain/log-level.ts";
 import { RUN_STATUSES } from "../../domain/run.ts";
 import { runLogLineSchema } from "../../domain/run-log.ts";
+import type { Api, ApiParts } from "../api.ts";
 import type { ChangeListener } from "../changes/change-listener.ts";
 import { waitSchema, waitUntil } from "../changes/wait.ts";
 import { answer } from "../openapi.ts";
 import { pageOf, pageQuery } from "../paging.ts";
 import { idParams } from "../pipelines/id-params.ts";
 import { problems } from "../problem.ts";
-import type { Api, ApiParts } from "../server.ts";
 
 /** Lines notify nobody, and are written about once a second. */
 const LOOK_EVERY_MS = 1000;

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { RUN_STATUSES, RUN_TRIGGERS, runSchema } from "../../domain/run.ts";
+import type { Api, ApiParts } from "../api.ts";
 import type { ChangeListener } from "../changes/change-listener.ts";
 import { waitSchema, waitUntil } from "../changes/wait.ts";
 import { answer } from "../openapi.ts";
 import { pageOf, pageQuery } from "../paging.ts";
 import { idParams } from "../pipelines/id-params.ts";
 import { problems } from "../problem.ts";
-import type { Api, ApiParts } from "../server.ts";
 
 const tags = ["runs"];
 

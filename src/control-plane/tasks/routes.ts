@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { pipelineConfigSchema, taskSchema } from "../../domain/pipeline.ts";
 import { registeredTaskSchema } from "../../domain/runner.ts";
+import type { Api, ApiParts } from "../api.ts";
 import { answer } from "../openapi.ts";
 import { changeConfiguration } from "../pipelines/change-configuration.ts";
 import { idParams } from "../pipelines/id-params.ts";
 import { savedPipelineSchema } from "../pipelines/saved-pipeline.ts";
 import { problems } from "../problem.ts";
-import type { Api, ApiParts } from "../server.ts";
 
 const tags = ["tasks"];
 const params = idParams;

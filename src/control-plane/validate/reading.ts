@@ -14,7 +14,7 @@ import {
 } from "../../domain/reading-plan.ts";
 import type { CursorRules } from "../../domain/watermark.ts";
 import type { Validation } from "./operations.ts";
-import type { CheckedQuery, Validator } from "./validate.ts";
+import type { CheckedQuery, Validator } from "./validator.ts";
 
 export interface CheckedReading {
   readonly reading: Validation["reading"];

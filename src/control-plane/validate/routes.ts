@@ -1,8 +1,8 @@
 import type { Pipeline } from "../../domain/pipeline.ts";
+import type { Api, ApiParts } from "../api.ts";
 import { requireRole } from "../auth/require-role.ts";
 import type { Limited } from "../concurrency-limit.ts";
 import { storedPipeline, tellAllProblems } from "../pipelines/judge.ts";
-import type { Api, ApiParts } from "../server.ts";
 import { operations } from "./operations.ts";
 import { validate } from "./validate.ts";
 

@@ -5,7 +5,7 @@ import type { PipelineConfig } from "../../domain/pipeline.ts";
 import type { Column } from "../../domain/row.ts";
 import { foldsTarget, formatTarget } from "../../domain/target.ts";
 import type { Validation } from "./operations.ts";
-import type { Validator } from "./validate.ts";
+import type { Validator } from "./validator.ts";
 
 /** `columns` are those of the query; what code tasks make of them only a runner knows. */
 export async function checkTarget(

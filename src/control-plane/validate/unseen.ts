@@ -2,7 +2,7 @@ import type { SourceInspector } from "../../connectors/inspector.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { isNumberType } from "../../domain/watermark.ts";
 import { unseenTables } from "../../sql-guard/unseen-tables.ts";
-import type { CheckedQuery, Validator } from "./validate.ts";
+import type { CheckedQuery, Validator } from "./validator.ts";
 
 /** The changes that an incremental load does not notice: they are no fault of the configuration, but must be known. */
 export async function checkUnseen(

@@ -1,35 +1,16 @@
 import type { SourceInspector } from "../../connectors/inspector.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
-import type { PipelineConfig, PipelineId } from "../../domain/pipeline.ts";
-import type { Column } from "../../domain/row.ts";
 import type { RegisteredTask } from "../../domain/runner.ts";
-import { type InspectedTaskPlan, inspectTaskPlan } from "../../domain/task-plan.ts";
-import type { PipelineState } from "../../meta-store/meta-store.ts";
+import { inspectTaskPlan } from "../../domain/task-plan.ts";
 import { auditQuery, checkQuery } from "../../sql-guard/guard.ts";
 import { configurationProblems } from "../pipelines/check-configuration.ts";
-import type { ApiParts } from "../server.ts";
 import { Findings } from "./findings.ts";
 import type { Validation } from "./operations.ts";
 import { type CheckedReading, checkReading } from "./reading.ts";
 import { checkTarget, describeTarget } from "./target.ts";
 import { taskProblems } from "./task-problems.ts";
 import { checkUnseen, notesOf } from "./unseen.ts";
-
-export type ValidateParts = Pick<ApiParts, "store" | "inspector" | "targets" | "guard" | "asking">;
-
-export interface ValidateQuestion {
-  readonly config: PipelineConfig;
-  readonly stored: { readonly id: PipelineId; readonly state: PipelineState } | undefined;
-  /** True when the configuration is not the stored one. */
-  readonly isTrial: boolean;
-}
-
-/** What the checks share. */
-export interface Validator extends ValidateQuestion {
-  readonly parts: ValidateParts;
-  readonly plan: InspectedTaskPlan;
-  readonly findings: Findings;
-}
+import type { CheckedQuery, ValidateParts, ValidateQuestion, Validator } from "./validator.ts";
 
 /**
  * Says everything that can be said about a configuration without running it. What depends on a step that failed is left
@@ -87,13 +68,6 @@ export function requireSource(
     findings.add(new VitrinaError("SOURCE_CONNECTION_UNKNOWN", message), "/source_connection");
   }
   return source;
-}
-
-export interface CheckedQuery {
-  readonly text: string;
-  readonly columns: readonly Column[];
-  /** False when its columns cannot be told apart. */
-  readonly isUsable: boolean;
 }
 
 /** The guard goes first: what it refuses is not even planned. */

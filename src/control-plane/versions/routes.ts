@@ -1,13 +1,13 @@
 import { z } from "zod";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { changesBetween, configOfVersion } from "../../domain/pipeline-version.ts";
+import type { Api, ApiParts } from "../api.ts";
 import { answer } from "../openapi.ts";
 import { pageOf, pageQuery } from "../paging.ts";
 import { changeConfiguration } from "../pipelines/change-configuration.ts";
 import { idParams } from "../pipelines/id-params.ts";
 import { savedPipelineSchema } from "../pipelines/saved-pipeline.ts";
 import { problems } from "../problem.ts";
-import type { Api, ApiParts } from "../server.ts";
 
 const tags = ["versions"];
 const MOST = 999_999_999;
