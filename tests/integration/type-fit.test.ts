@@ -4,7 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { EXACT_TEXT_SETTINGS } from "../../src/connectors/postgres/data-session.ts";
-import { fitOf } from "../../src/connectors/postgres/type-fit.ts";
+import { fitOf, sortAlike } from "../../src/connectors/postgres/type-fit.ts";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
 import { startRunner } from "../../src/main/runner.ts";
 import { createLog } from "../../src/observability/log.ts";
@@ -261,6 +261,41 @@ it("a key that sorts otherwise in the target is loaded whole, and nothing is del
   });
   expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_unchanged: 30, rows_deleted: 0 });
   await bench.stopRunner();
+});
+
+describe("a key of a type that only the source's roles may name", () => {
+  beforeAll(async () => {
+    await bench.query(`CREATE SCHEMA IF NOT EXISTS ugc; GRANT USAGE ON SCHEMA ugc TO vitrina_reader;
+      CREATE TYPE ugc.level AS ENUM ('low', 'high', 'best');
+      CREATE TABLE ugc.rated (level ugc.level, id int, title text, PRIMARY KEY (level, id)); GRANT SELECT ON ugc.rated TO vitrina_reader;
+      INSERT INTO ugc.rated SELECT (enum_range(NULL::ugc.level))[1 + n % 3], n, 'x' FROM generate_series(1, 300) n; ANALYZE ugc.rated;
+      CREATE TABLE analytics.rated (LIKE ugc.rated INCLUDING ALL); GRANT SELECT, INSERT, UPDATE, DELETE ON analytics.rated TO vitrina_writer`);
+    await bench.startRunner();
+  });
+  afterAll(() => bench.stopRunner());
+
+  it.each([{ create_target: true }, { create_target: false, target_table: "analytics.rated" }])(
+    "is loaded by push-down, and again after changes: %o",
+    async (target) => {
+      const source_query = "SELECT level, id, title FROM ugc.rated";
+      const pipeline = await bench.create({ source_query, target_key: ["level", "id"], batch_size: 40, ...target });
+      const sorted = async (relation: string) => (await bench.rowsOf(relation)).toSorted();
+      for (const change of [
+        "SELECT",
+        "UPDATE ugc.rated SET title = 'y' WHERE id % 9 = 0",
+        "DELETE FROM ugc.rated WHERE id % 9 = 1",
+      ]) {
+        await bench.query(change);
+        expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", data_path: "push-down", error: null });
+        expect(await sorted(pipeline.target_table)).toEqual(await sorted("ugc.rated"));
+      }
+    },
+  );
+});
+
+it("a type of one's own need not sort in the target as it does in the source", () => {
+  expect(sortAlike("content.mood", "content.mood")).toBe(false);
+  expect(sortAlike("smallint", "bigint")).toBe(true);
 });
 
 it("a new table has types of an extension as they are, with their modifiers", async () => {

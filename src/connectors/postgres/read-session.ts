@@ -108,6 +108,7 @@ export function extended(client: Client, text: string) {
   return client.query<(string | null)[]>({ text, rowMode: "array", queryMode: "extended" } as never);
 }
 
+/** Types are found by the names they print, not by `regtype`: that refuses whoever may not use the schema of one. */
 export async function orderColumns(
   client: Client,
   columns: readonly Column[],
@@ -115,9 +116,9 @@ export async function orderColumns(
 ): Promise<OrderColumn[]> {
   const ordered = names.flatMap((name) => columns.find((column) => column.name === name) ?? []);
   const { rows } = await client.query<{ collatable: string }>(
-    `SELECT coalesce(p.typcollation <> 0, false) AS collatable
-       FROM unnest($1::text[]) WITH ORDINALITY AS t (type, n)
-       LEFT JOIN pg_type p ON p.oid = to_regtype(t.type) ORDER BY n`,
+    `SELECT EXISTS (SELECT FROM pg_type p
+                      WHERE t.type IN (format_type(p.oid, NULL), format_type(p.oid, -1)) AND p.typcollation <> 0) AS collatable
+       FROM unnest($1::text[]) WITH ORDINALITY AS t (type, n) ORDER BY n`,
     [ordered.map(({ type }) => type.replace(/\(.*\)/, ""))],
   );
   return ordered.map((column, index) => ({ ...column, collatable: rows[index]?.collatable === "t" }));

@@ -122,9 +122,12 @@ const INTEGERS: Readonly<Record<string, { readonly digits: number; readonly leas
   bigint: { digits: 19, least: "-9223372036854775808", most: "9223372036854775807" },
 };
 
-/** True when both sort in the same order, so that a range of one is a range of the other. */
+/**
+ * True when both sort in the same order, so that a range of one is a range of the other. A type of that name in another
+ * database may sort otherwise, as an enum does, and the writer may not be allowed to name it.
+ */
 export function sortAlike(source: string, target: string): boolean {
-  return source === target || (source in INTEGERS && target in INTEGERS);
+  return (source === target && isBuiltIn(source)) || (source in INTEGERS && target in INTEGERS);
 }
 
 function fromInteger(source: ParsedType, target: ParsedType): Rule | undefined {
