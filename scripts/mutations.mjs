@@ -99,7 +99,7 @@ export const MUTATIONS = [
   },
   {
     name: "cancel: a withdrawn restore is carried out by the next run",
-    file: "src/meta-store/postgres/pipelines.ts",
+    file: "src/meta-store/postgres/requests.ts",
     replace: [
       [
         "restore_id = CASE WHEN p.status = 'RUN_REQUESTED' THEN NULL ELSE p.restore_id END",

@@ -34,15 +34,15 @@ async function timePerCall(call) {
 const measure = (count) => async (world) => {
   const { admin, store } = world;
   await makePipelines(admin, count);
-  const middle = await store.getPipeline(`many_${count / 2}`);
-  const page = await timePerCall(() => store.listPipelines({ limit: 50, after: middle.name }));
+  const middle = await store.pipelines.get(`many_${count / 2}`);
+  const page = await timePerCall(() => store.pipelines.list({ limit: 50, after: middle.name }));
   const status = await timePerCall(async () => {
-    await store.getPipeline(middle.name);
-    await store.listRuns(middle.id, { limit: 1 });
+    await store.pipelines.get(middle.name);
+    await store.runs.list(middle.id, { limit: 1 });
   });
   const claim = await timePerCall(async () => {
-    await store.requestRun(middle.id, "api");
-    await store.finishRun(await store.claimNext(randomUUID(), LEASE_MS), { kind: "succeeded" });
+    await store.requests.run(middle.id, "api");
+    await store.queue.finishRun(await store.queue.claimNext(randomUUID(), LEASE_MS), { kind: "succeeded" });
   });
   return {
     [`page of ${count}`]: { ms: page },

@@ -68,7 +68,7 @@ async function byRunner(world) {
   const pipeline = await createPipeline(world, config);
   const run = await runPipeline(world, pipeline);
   requireRun(run, { data_path: "rows", strategy: "new index", rows_written: world.rows });
-  await world.store.deletePipeline(pipeline.id);
+  await world.store.pipelines.delete(pipeline.id);
   for (const name of Object.keys(await ask("GET", `/${index}__*`))) await ask("DELETE", `/${name}`);
   const speed = `${Math.round((1000 * world.rows) / run.ms).toLocaleString("en")} documents/s`;
   return { "search index": { ms: run.ms, note: `${speed}; read ${run.read_ms} ms, write ${run.write_ms} ms` } };

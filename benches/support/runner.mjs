@@ -47,18 +47,18 @@ let created = 0;
 export async function createPipeline({ store }, config) {
   created += 1;
   const whole = { name: `bench_${created}`, target_table: `analytics.bench_${created}`, target_key: ["id"], ...config };
-  return store.createPipeline(newPipelineSchema.parse({ create_target: true, ...whole }), "bench");
+  return store.pipelines.create(newPipelineSchema.parse({ create_target: true, ...whole }), "bench");
 }
 
 /** Runs it once. The time is the run's own, from claim to end, as the run history shows it. */
 export async function runPipeline({ store, admin }, pipeline) {
   await admin.query("CHECKPOINT");
-  await store.requestRun(pipeline.id, "api");
+  await store.requests.run(pipeline.id, "api");
   for (;;) {
     await delay(LOOK_EVERY_MS);
-    const { status } = await store.getPipeline(pipeline.id);
+    const { status } = await store.pipelines.get(pipeline.id);
     if (status === "RUN_REQUESTED" || status === "RUNNING") continue;
-    const [run] = (await store.listRuns(pipeline.id, { limit: 1 })).items;
+    const [run] = (await store.runs.list(pipeline.id, { limit: 1 })).items;
     if (run.status !== "SUCCESS") throw new Error(`The run of ${pipeline.name} is ${run.status}: ${run.error}`);
     return { ...run, ms: run.finished_at.getTime() - run.started_at.getTime() };
   }
@@ -66,7 +66,7 @@ export async function runPipeline({ store, admin }, pipeline) {
 
 export async function dropPipeline({ store, admin }, pipeline) {
   await admin.query(`DROP TABLE IF EXISTS ${pipeline.target_table}`);
-  await store.deletePipeline(pipeline.id);
+  await store.pipelines.delete(pipeline.id);
 }
 
 /** Highest resident memory of a process so far, in MB; undefined where the system does not tell. */

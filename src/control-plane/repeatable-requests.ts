@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { VitrinaError } from "../domain/error-catalogue.ts";
-import type { KeyedRequest, MetaStore } from "../meta-store/meta-store.ts";
+import type { MetaStore } from "../meta-store/meta-store.ts";
+import type { KeyedRequest } from "../meta-store/ports/answers.ts";
 import type { Log } from "../observability/log.ts";
 import { actorOf } from "./actor.ts";
 import type { Api } from "./api.ts";
@@ -23,18 +24,14 @@ const KEY = /^[\x21-\x7e]{1,255}$/;
  * A POST with an Idempotency-Key happens once, however often it is sent: its answer is kept for 24 hours and given
  * again. Refused and failed requests are not kept; they changed nothing, and may be tried again with the same key.
  */
-export function makeRequestsRepeatable(
-  api: Api,
-  store: Pick<MetaStore, "beginRequest" | "keepAnswer" | "forgetRequest">,
-  log: Log,
-): void {
+export function makeRequestsRepeatable(api: Api, store: Pick<MetaStore, "answers">, log: Log): void {
   const begun = new WeakMap<FastifyRequest, KeyedRequest>();
 
   // After the check of the body: a request that is not valid never begins.
   api.addHook("preHandler", async (request, reply) => {
     const keyed = keyedRequest(request);
     if (keyed === undefined) return;
-    const known = await store.beginRequest(keyed);
+    const known = await store.answers.begin(keyed);
     switch (known.kind) {
       case "begun":
         begun.set(request, keyed);
@@ -61,9 +58,9 @@ export function makeRequestsRepeatable(
     begun.delete(request);
     try {
       const succeeded = reply.statusCode >= 200 && reply.statusCode < 300;
-      if (!succeeded) await store.forgetRequest(keyed);
+      if (!succeeded) await store.answers.forget(keyed);
       else
-        await store.keepAnswer(keyed, {
+        await store.answers.keep(keyed, {
           status: reply.statusCode,
           headers: keptHeaders(reply),
           body: keptBody(request, String(payload ?? "")),

@@ -1,7 +1,7 @@
 import type { KeptCheckpoint, LoadResult, OpenTransaction } from "../connectors/sink.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
-import type { BatchCommit, BatchProgress, LeaseView } from "../meta-store/meta-store.ts";
+import type { BatchCommit, BatchProgress, LeaseView } from "../meta-store/ports/batch-commit.ts";
 
 /**
  * Keeps the checkpoint in step with the data. Where target and meta-store are one database, both commit in one

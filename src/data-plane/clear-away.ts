@@ -1,11 +1,12 @@
 import type { Connectors } from "../connectors/index.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import { requireAllowedTarget, type TargetAllowList } from "../domain/target.ts";
-import type { AbandonedTarget, MetaStore } from "../meta-store/meta-store.ts";
+import type { MetaStore } from "../meta-store/meta-store.ts";
+import type { AbandonedTarget } from "../meta-store/ports/housekeeping.ts";
 import type { Log } from "../observability/log.ts";
 
 interface ClearAwayParts {
-  readonly store: Pick<MetaStore, "claimAbandonedTarget" | "settleAbandonedTarget">;
+  readonly store: Pick<MetaStore, "housekeeping">;
   readonly connectors: Connectors;
   readonly targets: TargetAllowList;
   readonly log: Log;
@@ -25,7 +26,7 @@ export class ClearAwaySlot {
 
   async tick(): Promise<void> {
     if (this.#running !== undefined) return;
-    const abandoned = await this.#parts.store.claimAbandonedTarget();
+    const abandoned = await this.#parts.store.housekeeping.claimAbandonedTarget();
     if (abandoned === undefined) return;
     this.#running = clearAway(this.#parts, abandoned).finally(() => {
       this.#running = undefined;
@@ -42,7 +43,7 @@ async function clearAway({ store, connectors, targets, log }: ClearAwayParts, le
   const ids = { pipeline_id: left.pipelineId, target: left.targetTable };
   try {
     const lookAfter = left.isBack ? null : await clearTarget(connectors, targets, left);
-    await store.settleAbandonedTarget(left.id, lookAfter);
+    await store.housekeeping.settleAbandonedTarget(left.id, lookAfter);
     log.debug(ids, "the target of a pipeline that left it is clear");
   } catch (error) {
     log.warn(

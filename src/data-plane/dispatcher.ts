@@ -3,7 +3,8 @@ import { type RetryClass, VitrinaError } from "../domain/error-catalogue.ts";
 import type { LeaseTiming } from "../domain/lease.ts";
 import { endAskedFor } from "../domain/pipeline-status.ts";
 import { decideRetry, type RetryPolicy } from "../domain/retry-policy.ts";
-import type { Claim, MetaStore, RunFailure, RunOutcome } from "../meta-store/meta-store.ts";
+import type { MetaStore } from "../meta-store/meta-store.ts";
+import type { Claim, RunFailure, RunOutcome } from "../meta-store/ports/run-queue.ts";
 import { redact } from "../observability/log.ts";
 import { databaseError } from "../postgres/errors.ts";
 import { TaskRetryLater } from "../tasks/retry-later.ts";
@@ -60,7 +61,7 @@ async function runAttempts(
   for (let claim = first, tries = 1; ; tries += 1) {
     const result = await attempt(parts, claim, control, report);
     const finish = async (outcome: RunOutcome): Promise<void> => {
-      report.ended(outcome, await store.finishRun(claim, outcome));
+      report.ended(outcome, await store.queue.finishRun(claim, outcome));
     };
     if (!(result instanceof VitrinaError)) return finish(result);
     if (endAskedFor(heartbeat.status) === "cancelled") {
@@ -91,7 +92,7 @@ async function runAttempts(
       case "retry":
         claim = await nextAttempt(store, claim, failure, decision.delayMs, report);
         await waitUnless(AbortSignal.any([stopSignal, heartbeat.interruptSignal]), decision.delayMs);
-        await store.attemptBegins(claim);
+        await store.queue.attemptBegins(claim);
         report.attemptBegins();
     }
   }
@@ -137,7 +138,7 @@ async function attempt(
 async function retryClassOf(failure: VitrinaError, parts: DispatcherParts, claim: Claim): Promise<RetryClass> {
   if (failure.retry !== "reconnect") return failure.retry;
   try {
-    const status = await parts.store.extendLease(claim, parts.timing.durationMs);
+    const status = await parts.store.queue.extendLease(claim, parts.timing.durationMs);
     return status === undefined ? "fenced" : "wait";
   } catch {
     return "reconnect";
@@ -151,7 +152,7 @@ async function nextAttempt(
   delayMs: number,
   report: RunReport,
 ): Promise<Claim> {
-  const next = await store.startNextAttempt(claim, failure);
+  const next = await store.queue.startNextAttempt(claim, failure);
   report.failedAttempt(failure, delayMs, claim, next);
   return next;
 }

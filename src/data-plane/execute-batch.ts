@@ -8,7 +8,7 @@ import { endAskedFor } from "../domain/pipeline-status.ts";
 import { repeatedKey } from "../domain/reading-plan.ts";
 import type { Row } from "../domain/row.ts";
 import type { BatchCounters } from "../domain/run.ts";
-import type { BatchEffort, LeaseView, RefusedRow } from "../meta-store/meta-store.ts";
+import type { BatchEffort, LeaseView, RefusedRow } from "../meta-store/ports/batch-commit.ts";
 import { faultPoint } from "../observability/fault-points.ts";
 import type { Log } from "../observability/log.ts";
 import type { EarlyEnd, RunControl } from "./executor.ts";

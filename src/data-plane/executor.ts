@@ -3,7 +3,9 @@ import { VitrinaError } from "../domain/error-catalogue.ts";
 import { mayPass } from "../domain/retry-policy.ts";
 import type { TargetAllowList } from "../domain/target.ts";
 import type { Watermark } from "../domain/watermark.ts";
-import type { BatchCommit, Claim, MetaStore } from "../meta-store/meta-store.ts";
+import type { MetaStore } from "../meta-store/meta-store.ts";
+import type { BatchCommit } from "../meta-store/ports/batch-commit.ts";
+import type { Claim } from "../meta-store/ports/run-queue.ts";
 import { faultPoint } from "../observability/fault-points.ts";
 import type { RunObserver } from "../observability/runner-metrics.ts";
 import { databaseError } from "../postgres/errors.ts";
@@ -22,10 +24,7 @@ export interface ExecutorParts {
   readonly tasks: TaskHost;
   readonly targets: TargetAllowList;
   readonly guard: GuardRules;
-  readonly store: Pick<
-    MetaStore,
-    "getState" | "batchCommit" | "seesMark" | "rejectsToRetry" | "rejectsWithout" | "giveUpRetry"
-  >;
+  readonly store: Pick<MetaStore, "state" | "batchCommit" | "seesMark" | "rejects">;
 }
 
 export interface RunControl {
@@ -56,7 +55,7 @@ export async function executePipeline(
     await restorePrevious(parts, claim, claim.restoreId, commit, control.endSignal);
     return "finished";
   }
-  requireNotAhead(claim.pipeline, await parts.store.getState(claim.pipeline.id));
+  requireNotAhead(claim.pipeline, await parts.store.state.get(claim.pipeline.id));
   try {
     return await executeLoad(parts, claim, commit, control, report);
   } catch (error) {

@@ -1,6 +1,6 @@
 import type { LeaseTiming } from "../domain/lease.ts";
 import type { PipelineStatus } from "../domain/pipeline-status.ts";
-import type { LeaseRenewal } from "../meta-store/meta-store.ts";
+import type { LeaseRenewal } from "../meta-store/ports/run-queue.ts";
 
 /** What the runner and its heartbeat thread say to each other. */
 

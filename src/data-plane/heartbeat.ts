@@ -4,7 +4,7 @@ import { Worker } from "node:worker_threads";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { LeaseTiming } from "../domain/lease.ts";
 import { endAskedFor, type PipelineStatus } from "../domain/pipeline-status.ts";
-import type { Claim, LeaseRenewal } from "../meta-store/meta-store.ts";
+import type { Claim, LeaseRenewal } from "../meta-store/ports/run-queue.ts";
 import type { Log } from "../observability/log.ts";
 import type { FromHeartbeatThread, HeartbeatThreadData, ToHeartbeatThread } from "./heartbeat-messages.ts";
 

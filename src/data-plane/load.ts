@@ -16,7 +16,9 @@ import type { Column } from "../domain/row.ts";
 import type { TargetMark } from "../domain/target-mark.ts";
 import { parseTaskPlan, type TaskPlan } from "../domain/task-plan.ts";
 import { type Candidate, type Horizon, isTimeType, type Watermark } from "../domain/watermark.ts";
-import type { BatchCommit, Claim, PipelineState } from "../meta-store/meta-store.ts";
+import type { BatchCommit } from "../meta-store/ports/batch-commit.ts";
+import type { Claim } from "../meta-store/ports/run-queue.ts";
+import type { PipelineState } from "../meta-store/ports/state.ts";
 import type { Log } from "../observability/log.ts";
 import { databaseError } from "../postgres/errors.ts";
 import { unseenTables } from "../sql-guard/unseen-tables.ts";
@@ -188,10 +190,10 @@ async function currentState(
   { kept }: SinkWriter,
   commit: BatchCommit,
 ): Promise<PipelineState> {
-  const state = await store.getState(pipeline.id);
+  const state = await store.state.get(pipeline.id);
   if (kept === undefined || kept.found.batchNo <= state.batchNo) return state;
   await commit.catchUp(kept.found);
-  return store.getState(pipeline.id);
+  return store.state.get(pipeline.id);
 }
 
 async function openIncremental(

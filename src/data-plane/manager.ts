@@ -1,4 +1,5 @@
-import type { Claim, MetaStore, RescuedPipeline } from "../meta-store/meta-store.ts";
+import type { MetaStore } from "../meta-store/meta-store.ts";
+import type { Claim, RescuedPipeline } from "../meta-store/ports/run-queue.ts";
 import type { Log } from "../observability/log.ts";
 import type { RunLogs } from "../observability/run-logs.ts";
 import type { RunObserver } from "../observability/runner-metrics.ts";
@@ -33,7 +34,7 @@ export class PipelineManager {
   /** Returns in how many milliseconds the next pipeline is due. */
   async tick(onSlotFree: () => void): Promise<number> {
     const { store, log } = this.#parts;
-    for (const rescued of await store.rescueExpired()) this.#tellRescue(rescued);
+    for (const rescued of await store.queue.rescueExpired()) this.#tellRescue(rescued);
     const nextDueMs = await runSchedules(store, log);
     await this.#fillSlots(onSlotFree);
     return nextDueMs;
@@ -59,7 +60,7 @@ export class PipelineManager {
     const { store, runnerId, leaseMs, concurrency, stopSignal, dispatch } = this.#parts;
     while (this.#running.size < concurrency && !stopSignal.aborted) {
       const heldSince = monotonicMs();
-      const claim = await store.claimNext(runnerId, leaseMs);
+      const claim = await store.queue.claimNext(runnerId, leaseMs);
       if (claim === undefined) return;
       const run = dispatch(claim, heldSince).finally(() => {
         this.#running.delete(run);

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { LeaseTiming } from "../domain/lease.ts";
 import { mayPass } from "../domain/retry-policy.ts";
-import type { MetaStore, ReconcileClaim, ReconcileOutcome } from "../meta-store/meta-store.ts";
+import type { MetaStore } from "../meta-store/meta-store.ts";
+import type { ReconcileClaim, ReconcileOutcome } from "../meta-store/ports/reconciles.ts";
 import { type Log, redact } from "../observability/log.ts";
 import { databaseError } from "../postgres/errors.ts";
 import { type ReconcileParts, reconcile } from "./reconcile.ts";
@@ -27,7 +28,7 @@ export class ReconcileSlot {
   async tick(onFree: () => void): Promise<void> {
     const { store, runnerId, timing, stopSignal } = this.#parts;
     if (this.#running !== undefined || stopSignal.aborted) return;
-    const claim = await store.claimReconcile(runnerId, timing.durationMs);
+    const claim = await store.reconciles.claim(runnerId, timing.durationMs);
     if (claim === undefined) return;
     this.#running = execute(this.#parts, claim).finally(() => {
       this.#running = undefined;
@@ -54,7 +55,7 @@ async function execute(parts: ReconcileSlotParts, claim: ReconcileClaim): Promis
       (error: unknown): ReconcileOutcome => (stopSignal.aborted ? { status: "WAITING" } : outcomeOf(error)),
     );
     await lease.release();
-    const kept = await store.finishReconcile(claim, outcome);
+    const kept = await store.reconciles.finish(claim, outcome);
     if (kept) parts.log.info({ ...ids, status: outcome.status }, "reconcile ended");
     else parts.log.warn(ids, "reconcile dropped: another runner took it over");
   } catch (error) {
@@ -87,8 +88,8 @@ function holdLease({ store, timing, log }: ReconcileSlotParts, claim: ReconcileC
   const beat = async (): Promise<void> => {
     while (!released.signal.aborted && !lost.signal.aborted) {
       await delay(timing.heartbeatMs, undefined, { signal: released.signal });
-      await store
-        .extendReconcile(claim, timing.durationMs, rowsCompared)
+      await store.reconciles
+        .extend(claim, timing.durationMs, rowsCompared)
         .then((held) => {
           if (!held) lost.abort();
         })

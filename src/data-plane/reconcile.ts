@@ -15,7 +15,9 @@ import {
   LISTED_KEYS,
 } from "../domain/reconcile.ts";
 import { parseTaskPlan } from "../domain/task-plan.ts";
-import type { MetaStore, PipelineState, ReconcileOutcome } from "../meta-store/meta-store.ts";
+import type { MetaStore } from "../meta-store/meta-store.ts";
+import type { ReconcileOutcome } from "../meta-store/ports/reconciles.ts";
+import type { PipelineState } from "../meta-store/ports/state.ts";
 import { faultPoint } from "../observability/fault-points.ts";
 import { openChain } from "../tasks/open-chain.ts";
 import type { Transform } from "../tasks/task.ts";
@@ -24,7 +26,7 @@ import { closeAll, withPlainTypes } from "./load.ts";
 import { openSource } from "./open-source.ts";
 
 export interface ReconcileParts extends Pick<ExecutorParts, "connectors" | "tasks" | "targets" | "guard"> {
-  readonly store: Pick<MetaStore, "getState" | "listRuns">;
+  readonly store: Pick<MetaStore, "state" | "runs">;
 }
 
 export interface ReconcileControl {
@@ -76,7 +78,7 @@ interface Pass {
 async function comparePass(parts: ReconcileParts, pipeline: Pipeline, control: ReconcileControl): Promise<Pass> {
   const before = await latestRun(parts, pipeline);
   // In this order: checkpoint, target, source. Decision 0017 says why.
-  const state = await parts.store.getState(pipeline.id);
+  const state = await parts.store.state.get(pipeline.id);
   const pass = await compareAll(parts, pipeline, state, control, false).catch((error: unknown) => {
     if (!(error instanceof VitrinaError) || error.retry !== "row" || control.signal.aborted) throw error;
     return compareAll(parts, pipeline, state, control, true);
@@ -214,7 +216,7 @@ async function addRows(
 }
 
 async function latestRun({ store }: ReconcileParts, { id }: Pipeline) {
-  return (await store.listRuns(id, { limit: 1 })).items[0];
+  return (await store.runs.list(id, { limit: 1 })).items[0];
 }
 
 async function untilRunEnds(parts: ReconcileParts, pipeline: Pipeline, signal: AbortSignal): Promise<void> {

@@ -1,6 +1,7 @@
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import { parseTaskPlan } from "../domain/task-plan.ts";
-import type { BatchCommit, Claim } from "../meta-store/meta-store.ts";
+import type { BatchCommit } from "../meta-store/ports/batch-commit.ts";
+import type { Claim } from "../meta-store/ports/run-queue.ts";
 import type { ExecutorParts } from "./executor.ts";
 
 /** Instead of a load: brings back the target as it was before the last full load. */

@@ -1,6 +1,7 @@
 import { batchOfRows, type RowBatch } from "../connectors/row-batch.ts";
 import type { Row } from "../domain/row.ts";
-import type { MetaStore, RejectToRetry } from "../meta-store/meta-store.ts";
+import type { MetaStore } from "../meta-store/meta-store.ts";
+import type { RejectToRetry } from "../meta-store/ports/rejects.ts";
 import { transformed } from "./execute-batch.ts";
 import type { RunControl } from "./executor.ts";
 import type { Load } from "./load.ts";
@@ -10,7 +11,7 @@ import { writeAside } from "./write-aside.ts";
 /** How many keys one question to the source names at most. */
 const KEYS_AT_ONCE = 500;
 
-type RejectStore = Pick<MetaStore, "rejectsToRetry" | "giveUpRetry">;
+type RejectStore = Pick<MetaStore, "rejects">;
 
 /**
  * Before an incremental load: reads the keys of the marked rejects anew, because they lie before the watermark and no
@@ -25,7 +26,7 @@ export async function retryRejects(
 ): Promise<void> {
   if (load.incremental === undefined) return; // a full load meets every row
   while (control.stopRequest() === undefined) {
-    const marked = await store.rejectsToRetry(load.pipeline.id, KEYS_AT_ONCE);
+    const marked = await store.rejects.toRetry(load.pipeline.id, KEYS_AT_ONCE);
     if (marked.length === 0) return;
     await retryChunk(store, load, control, marked, report);
   }
@@ -98,7 +99,7 @@ async function giveUp(
     ? "The row could not be found again by its key: it has none, or a code task made it."
     : `The row cannot be found again: the query does not return its key (${writer.key.join(", ")}), a code task makes it.`;
   const ids = unfound.map(({ id }) => id);
-  await store.giveUpRetry(pipeline.id, ids, {
+  await store.rejects.giveUp(pipeline.id, ids, {
     code: "REJECT_NOT_FOUND",
     error: `${reason} Reset the state to read everything again.`,
   });

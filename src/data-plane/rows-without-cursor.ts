@@ -10,7 +10,7 @@ import { writeAside } from "./write-aside.ts";
  * its batches. A run that is interrupted meanwhile begins with them anew; what is there already is not written again.
  */
 export async function readRowsWithoutCursor(
-  store: Pick<MetaStore, "rejectsWithout">,
+  store: Pick<MetaStore, "rejects">,
   load: Load,
   control: RunControl,
   report: RunReport,
@@ -19,7 +19,7 @@ export async function readRowsWithoutCursor(
   const { incremental_key: key, batch_size } = pipeline;
   if (load.incremental === undefined || key === null || pipeline.null_cursor !== "each_run") return;
   // Those of earlier runs are met again here; kept, they would grow with every run.
-  let settledRejects = await store.rejectsWithout(pipeline.id, key);
+  let settledRejects = await store.rejects.without(pipeline.id, key);
   const reader = await source.open({ ...read, after: null, nulls: "only" });
   let rows = 0;
   try {

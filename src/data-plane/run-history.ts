@@ -7,7 +7,7 @@ const EVERY_MS = 3_600_000;
 const AT_ONCE = 500;
 
 interface RunHistoryParts {
-  readonly store: Pick<MetaStore, "deleteOldRuns">;
+  readonly store: Pick<MetaStore, "housekeeping">;
   readonly log: Log;
   /** 0: none is ever too old. */
   readonly runHistoryDays: number;
@@ -26,7 +26,7 @@ export class RunHistory {
   async tick(): Promise<void> {
     const { store, log, runHistoryDays } = this.#parts;
     if (runHistoryDays === 0 || monotonicMs() < this.#nextAt) return;
-    const deleted = await store.deleteOldRuns(runHistoryDays, AT_ONCE);
+    const deleted = await store.housekeeping.deleteOldRuns(runHistoryDays, AT_ONCE);
     if (deleted > 0) log.info({ runs: deleted, older_than_days: runHistoryDays }, "old runs deleted");
     if (deleted < AT_ONCE) this.#nextAt = monotonicMs() + EVERY_MS;
   }

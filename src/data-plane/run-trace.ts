@@ -8,7 +8,7 @@ import {
   trace,
 } from "@opentelemetry/api";
 import type { ErrorCode } from "../domain/error-catalogue.ts";
-import type { Claim } from "../meta-store/meta-store.ts";
+import type { Claim } from "../meta-store/ports/run-queue.ts";
 
 /** The span of one run, and those of its batches below it. Ids, counts and codes only: no values, no SQL. */
 export class RunTrace {

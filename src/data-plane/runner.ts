@@ -53,7 +53,7 @@ export class Runner {
     const { store, leaseMs, concurrency, log, runLogs, observer, retry = DEFAULT_RETRY_POLICY } = options;
     const { signal: stopSignal } = this.#stop;
     const timing = leaseTiming(leaseMs);
-    this.#heartbeats = new Heartbeats({ renewal: store.leaseRenewal(), runnerId: this.id, timing, log });
+    this.#heartbeats = new Heartbeats({ renewal: store.queue.leaseRenewal(), runnerId: this.id, timing, log });
     const parts: DispatcherParts = { ...options, timing, retry, heartbeats: this.#heartbeats, stopSignal };
     this.#manager = new PipelineManager({
       store,
@@ -74,7 +74,7 @@ export class Runner {
   async start(): Promise<void> {
     const { store, log, version, concurrency, tasks, pollMs } = this.#options;
     await store.checkReady();
-    await store.registerRunner({
+    await store.runners.register({
       id: this.id,
       hostname: hostname(),
       pid: process.pid,
@@ -84,7 +84,7 @@ export class Runner {
     });
     try {
       await this.#heartbeats.start();
-      this.#subscription = await store.onWork(() => this.wake());
+      this.#subscription = await store.queue.onWork(() => this.wake());
     } catch (error) {
       await this.#heartbeats.close();
       throw error;
@@ -129,7 +129,7 @@ export class Runner {
     if (!drained)
       log.warn({ running: this.#manager.runningCount }, "stopped before every batch ended; recovery continues them");
     await this.#heartbeats.close();
-    await store.markRunnerStopped(this.id).catch((error: unknown) => log.warn({ err: error }, "could not sign off"));
+    await store.runners.markStopped(this.id).catch((error: unknown) => log.warn({ err: error }, "could not sign off"));
     log.info({ runner_id: this.id }, "runner stopped");
   }
 
@@ -140,7 +140,7 @@ export class Runner {
       this.#woken = false;
       this.#lastTurn = monotonicMs();
       try {
-        await store.markRunnerSeen(this.id);
+        await store.runners.markSeen(this.id);
         const pauseMs = await this.tick();
         observer.turned();
         failures = 0;

@@ -2,7 +2,8 @@ import type { SinkWriter } from "../connectors/sink.ts";
 import type { Source } from "../connectors/source.ts";
 import type { Pipeline } from "../domain/pipeline.ts";
 import { sourceChange } from "../domain/source-mark.ts";
-import type { BatchCommit, MetaStore } from "../meta-store/meta-store.ts";
+import type { MetaStore } from "../meta-store/meta-store.ts";
+import type { BatchCommit } from "../meta-store/ports/batch-commit.ts";
 import type { Log } from "../observability/log.ts";
 import type { UsableState } from "./target-loss.ts";
 
@@ -12,7 +13,7 @@ import type { UsableState } from "./target-loss.ts";
  * only slow. A full load needs no such care: one that goes on is followed by another that reads everything.
  */
 export async function requireSourceOf(
-  store: Pick<MetaStore, "getState">,
+  store: Pick<MetaStore, "state">,
   { id, mode, incremental_key: key }: Pipeline,
   query: string,
   source: Source,
@@ -35,5 +36,5 @@ export async function requireSourceOf(
   await commit.noteSource(now);
   const startsOver = `${change}: everything is read again.`;
   log.warn({ before: sourceMark, now }, startsOver);
-  return { state: await store.getState(id), startsOver };
+  return { state: await store.state.get(id), startsOver };
 }

@@ -9,7 +9,9 @@ import {
   type TargetLoss,
   type TargetMark,
 } from "../domain/target-mark.ts";
-import type { BatchCommit, MetaStore, PipelineState } from "../meta-store/meta-store.ts";
+import type { MetaStore } from "../meta-store/meta-store.ts";
+import type { BatchCommit } from "../meta-store/ports/batch-commit.ts";
+import type { PipelineState } from "../meta-store/ports/state.ts";
 import type { Log } from "../observability/log.ts";
 
 export interface UsableState {
@@ -23,7 +25,7 @@ export interface UsableState {
  * load would bring only what is new and call that a success: so everything is read again, or a person decides.
  */
 export async function requireTargetOf(
-  store: Pick<MetaStore, "getState">,
+  store: Pick<MetaStore, "state">,
   pipeline: Pipeline,
   writer: SinkWriter,
   columns: readonly Column[],
@@ -40,7 +42,7 @@ export async function requireTargetOf(
   await commit.startOver();
   const startsOver = `${what}: everything is read again.`;
   log.warn({}, startsOver);
-  return { state: await store.getState(pipeline.id), startsOver };
+  return { state: await store.state.get(pipeline.id), startsOver };
 }
 
 /** Found once, it stays so until a person decides: each claim has a higher epoch, so trying again would get past it. */

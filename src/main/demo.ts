@@ -35,7 +35,7 @@ export async function loadDemo(
   tasks: readonly TaskDescription[] = [],
 ): Promise<"loaded" | "extended" | "present" | "skipped"> {
   const wanted = await demoPipelines(settings, tasks);
-  const { items } = await store.listPipelines({ limit: MOST_PIPELINES });
+  const { items } = await store.pipelines.list({ limit: MOST_PIPELINES });
   if (items.length === 0) {
     const data = await connected(adminUrl, loadData);
     if (data === "foreign") return "skipped";
@@ -62,7 +62,7 @@ async function bring(
   adminUrl: string,
   store: MetaStore,
 ): Promise<void> {
-  for (const pipeline of pipelines) await store.createPipeline(pipeline, "demo");
+  for (const pipeline of pipelines) await store.pipelines.create(pipeline, "demo");
   const names = [...broughtBefore, ...pipelines.map(({ name }) => name)];
   await connected(adminUrl, (client) => markSchemas(client, `${DEMO_MARK}: ${names.join(", ")}`));
 }

@@ -34,7 +34,7 @@ async function createKey(options: { name: string; role: string; expiresIn?: stri
     );
     throw new VitrinaError("INVALID_REQUEST", mistakes.join(" "), { hint: "See vitrina key create --help." });
   }
-  const created = await changing("createKey", (store) => store.createKey(wanted.data, "cli"));
+  const created = await changing("createKey", (store) => store.keys.create(wanted.data, "cli"));
   console.error(`Key ${created.id} for "${created.name}" with the role ${created.role}. It is shown only this once:`);
   console.log(created.key);
 }
@@ -43,7 +43,7 @@ async function listKeys(): Promise<void> {
   await withStore(async (store) => {
     let after: string | undefined;
     do {
-      const page = await store.listKeys({ limit: PAGE, after });
+      const page = await store.keys.list({ limit: PAGE, after });
       for (const { id, role, name, revoked_at, expires_at } of page.items) {
         const end = revoked_at ?? expires_at;
         const word = revoked_at === null ? "expires" : "revoked";
@@ -57,14 +57,14 @@ async function listKeys(): Promise<void> {
 }
 
 async function revokeKey(id: string): Promise<void> {
-  const { name } = await changing("revokeKey", (store) => store.revokeKey(id));
+  const { name } = await changing("revokeKey", (store) => store.keys.revoke(id));
   console.error(`Key ${id} ("${name}") is revoked.`);
 }
 
 function changing<T>(action: string, work: (store: MetaStore) => Promise<T>): Promise<T> {
   const nowhere = { key_id: null, ip: null, object: null, http_status: null, request_id: null };
   const origin: AuditOrigin = { actor: "cli", role: "admin", action, ...nowhere };
-  return withStore((store) => store.recording(origin, () => work(store)));
+  return withStore((store) => store.audit.recording(origin, () => work(store)));
 }
 
 async function withStore<T>(work: (store: MetaStore) => Promise<T>): Promise<T> {

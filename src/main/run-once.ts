@@ -15,20 +15,20 @@ export async function runOnce(
   interrupted: () => boolean,
   say: Say,
 ): Promise<void> {
-  const { items } = await store.listPipelines({ limit: MOST_PIPELINES });
+  const { items } = await store.pipelines.list({ limit: MOST_PIPELINES });
   const waiting = await neverRun(
     store,
     items.filter(({ name }) => names.includes(name)),
   );
   if (waiting.length > 0) say(`Running ${waiting.map(({ name }) => name).join(", ")} for the first time …`);
-  for (const { id } of waiting) await store.requestRun(id, "api");
+  for (const { id } of waiting) await store.requests.run(id, "api");
   const runs = await Promise.all(waiting.map((pipeline) => followRun(store, pipeline, interrupted, say)));
   const rows = waiting.flatMap((pipeline, index) => tableRow(pipeline, runs[index]));
   if (rows.length > 0) say(`\n${formatTable(["mart", "status", "rows read", "rows written", "seconds"], rows)}`);
 }
 
 async function neverRun(store: MetaStore, pipelines: readonly Pipeline[]): Promise<Pipeline[]> {
-  const lastRuns = await Promise.all(pipelines.map(({ id }) => store.listRuns(id, { limit: 1 })));
+  const lastRuns = await Promise.all(pipelines.map(({ id }) => store.runs.list(id, { limit: 1 })));
   return pipelines.filter(
     ({ enabled, status }, index) => enabled && status === "IDLE" && lastRuns[index]?.items.length === 0,
   );
@@ -42,7 +42,7 @@ async function followRun(
 ): Promise<Run | undefined> {
   let shownBatches = 0;
   while (!interrupted()) {
-    const [run] = (await store.listRuns(pipeline.id, { limit: 1 })).items;
+    const [run] = (await store.runs.list(pipeline.id, { limit: 1 })).items;
     if (run !== undefined && run.batches > shownBatches) {
       shownBatches = run.batches;
       say(`  ${pipeline.name}: ${run.rows_read.toLocaleString("en")} rows`);

@@ -34,7 +34,7 @@ export async function startRunner(
   // One connection for each pipeline, three for the runner itself, and one for the logs of the runs.
   const store = openStore(urls, "runner", concurrency + 4);
   const tracing = await openTracing(settings.tracing && { ...settings.tracing, version: VERSION }, log);
-  const runLogs = new RunLogs({ level: settings.runLogLevel, log, write: store.appendRunLog });
+  const runLogs = new RunLogs({ level: settings.runLogLevel, log, write: store.runLogs.append });
   const timing = leaseTiming(leaseMs);
   const sourceUrls = new Map([["main", urls.reader], ...settings.sourceUrls]);
   const tasks = openTasks(settings, log);

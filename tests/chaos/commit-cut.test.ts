@@ -41,7 +41,7 @@ describe("a connection cut at COMMIT", () => {
       RUNNER_CONCURRENCY: "4",
     });
     await printed(runner, /runner started/);
-    await Promise.all(cuts.map(({ pipeline }) => chaos.store.requestRun(pipeline.id, "api")));
+    await Promise.all(cuts.map(({ pipeline }) => chaos.store.requests.run(pipeline.id, "api")));
     await chaos.atRest();
 
     expect(cuts.filter(({ rule }) => !rule.acted)).toEqual([]);
@@ -75,7 +75,7 @@ async function prepare({ kind, direction, moment, nth }: Cut, path: Path, name: 
 }
 
 async function requireWhole(kind: Kind, path: Path, { id, target_table }: Pipeline): Promise<void> {
-  expect(await chaos.store.getPipeline(id)).toMatchObject({ status: "IDLE" });
+  expect(await chaos.store.pipelines.get(id)).toMatchObject({ status: "IDLE" });
   const [last, first, ...more] = await askedRuns(chaos.store, id);
   expect(more).toEqual([]);
   expect(first).toMatchObject({ status: "FAILED", error_code: "DATABASE_UNAVAILABLE", data_path: DATA_PATH[path] });

@@ -10,7 +10,7 @@ it("a target that is emptied after the last batch is not taken for one that is r
   onTestFinished(() => chaos.close());
   await createSource(chaos);
   const pipeline = await createPipeline(chaos, INCREMENTAL, "elsewhere", "mart");
-  await chaos.store.requestRun(pipeline.id, "api");
+  await chaos.store.requests.run(pipeline.id, "api");
   const runner = chaos.runner("load_read:1:park", { LEASE_SECONDS: "60" });
   await faulted(runner, "load_read", "park");
 
@@ -31,7 +31,7 @@ it("a target that is emptied after the last batch is not taken for one that is r
   runner.signal("SIGUSR2");
   await holding;
   await chaos.atRest();
-  await chaos.store.requestRun(pipeline.id, "api");
+  await chaos.store.requests.run(pipeline.id, "api");
   await chaos.atRest();
   expect(await differences(chaos, pipeline.target_table)).toBe(0);
 });

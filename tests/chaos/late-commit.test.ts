@@ -113,6 +113,8 @@ async function write(random: Random, writer: number, isOver: () => boolean): Pro
 }
 
 async function run({ id }: Pipeline): Promise<void> {
-  await chaos.store.requestRun(id, "api");
-  await until("the run has ended", async () => ["IDLE", "FAILED"].includes((await chaos.store.getPipeline(id)).status));
+  await chaos.store.requests.run(id, "api");
+  await until("the run has ended", async () =>
+    ["IDLE", "FAILED"].includes((await chaos.store.pipelines.get(id)).status),
+  );
 }

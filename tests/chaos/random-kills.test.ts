@@ -74,11 +74,11 @@ function randomFault(random: Random): string {
 /** A pipeline that lost three runners before its first batch waits for a person: here is one. */
 async function requestRuns(): Promise<void> {
   const idle = await chaos.query("SELECT id FROM etl.etl_pipelines WHERE status IN ('IDLE', 'FAILED')");
-  await Promise.all(idle.map(({ id }) => chaos.store.requestRun(id as never, "api")));
+  await Promise.all(idle.map(({ id }) => chaos.store.requests.run(id as never, "api")));
 }
 
 async function requireWhole({ id, target_table }: Pipeline): Promise<void> {
-  expect(await chaos.store.getPipeline(id)).toMatchObject({ status: "IDLE" });
+  expect(await chaos.store.pipelines.get(id)).toMatchObject({ status: "IDLE" });
   const runs = await askedRuns(chaos.store, id);
   expect(runs[0]).toMatchObject({ status: "SUCCESS" });
   const causes = new Set(runs.map(({ error_code }) => error_code).filter((code) => code !== null));

@@ -21,7 +21,7 @@ const FOUND = { missing: { count: 60 }, different: { count: 120 }, extra: { coun
 
 function ended({ store }: Chaos, { id: pipelineId }: Pipeline, { id }: Reconcile): Promise<Reconcile> {
   return until("the reconcile ends", async () => {
-    const found = await store.getReconcile(pipelineId, id);
+    const found = await store.reconciles.get(pipelineId, id);
     return ["WAITING", "RUNNING"].includes(found.status) ? undefined : found;
   });
 }
@@ -30,9 +30,9 @@ describe.concurrent("a runner that is lost in the middle of a reconcile", () => 
   it.for(RECONCILE_POINTS)("R7 R4.7 at %s is replaced by another, which begins anew", async (point, context) => {
     const chaos = await open("stream", context);
     const pipeline = await createPipeline(chaos, OLD_TARGET, "stream", "mart");
-    const asked = await chaos.store.requestReconcile(pipeline.id, "test");
+    const asked = await chaos.store.reconciles.request(pipeline.id, "test");
     await diedAt(chaos.runner(`${point}:kill`), point);
-    const lost = await chaos.store.getReconcile(pipeline.id, asked.id);
+    const lost = await chaos.store.reconciles.get(pipeline.id, asked.id);
     expect(lost).toMatchObject({ status: "RUNNING", report: null });
     chaos.runner();
     const done = await ended(chaos, pipeline, asked);
@@ -43,7 +43,7 @@ describe.concurrent("a runner that is lost in the middle of a reconcile", () => 
   it("R4.7 is not replaced for ever: after three losses the reconcile fails", async (context) => {
     const chaos = await open("stream", context);
     const pipeline = await createPipeline(chaos, OLD_TARGET, "stream", "mart");
-    const asked = await chaos.store.requestReconcile(pipeline.id, "test");
+    const asked = await chaos.store.reconciles.request(pipeline.id, "test");
     for (let n = 0; n < 3; n += 1) await diedAt(chaos.runner("reconcile_batch:1:kill"), "reconcile_batch");
     chaos.runner();
     expect(await ended(chaos, pipeline, asked)).toMatchObject({
@@ -55,14 +55,14 @@ describe.concurrent("a runner that is lost in the middle of a reconcile", () => 
   it("R7 a runner that is frozen and wakes up late reports nothing", async (context) => {
     const chaos = await open("stream", context);
     const pipeline = await createPipeline(chaos, OLD_TARGET, "stream", "mart");
-    const asked = await chaos.store.requestReconcile(pipeline.id, "test");
+    const asked = await chaos.store.reconciles.request(pipeline.id, "test");
     const zombie = chaos.runner("reconcile_read:1:stop");
     await faulted(zombie, "reconcile_read", "stop");
     chaos.runner();
     const done = await ended(chaos, pipeline, asked);
     zombie.signal("SIGCONT");
     await zombie.untilPrinted("reconcile dropped");
-    expect(await chaos.store.getReconcile(pipeline.id, asked.id)).toEqual(done);
+    expect(await chaos.store.reconciles.get(pipeline.id, asked.id)).toEqual(done);
   });
 });
 
@@ -70,11 +70,11 @@ describe.concurrent("a reconcile", () => {
   it("R7 is given back by a runner that is stopped, and another one does it", async (context) => {
     const chaos = await open("stream", context);
     const pipeline = await createPipeline(chaos, OLD_TARGET, "stream", "mart");
-    const asked = await chaos.store.requestReconcile(pipeline.id, "test");
+    const asked = await chaos.store.reconciles.request(pipeline.id, "test");
     const first = chaos.runner("reconcile_batch:2:delay:1500", { STOP_TIMEOUT_SECONDS: "30" });
     await faulted(first, "reconcile_batch", "delay");
     expect(await first.stop()).toBe(0);
-    expect(await chaos.store.getReconcile(pipeline.id, asked.id)).toMatchObject({ status: "WAITING", report: null });
+    expect(await chaos.store.reconciles.get(pipeline.id, asked.id)).toMatchObject({ status: "WAITING", report: null });
     chaos.runner();
     expect(await ended(chaos, pipeline, asked)).toMatchObject({ status: "DIFFERENT", report: FOUND });
   });
@@ -83,24 +83,24 @@ describe.concurrent("a reconcile", () => {
     const chaos = await open("elsewhere", context);
     const pipeline = await createPipeline(chaos, OLD_TARGET, "elsewhere", "mart");
     chaos.runner();
-    const asked = await chaos.store.requestReconcile(pipeline.id, "test");
+    const asked = await chaos.store.reconciles.request(pipeline.id, "test");
     expect(await ended(chaos, pipeline, asked)).toMatchObject({ status: "DIFFERENT", report: FOUND });
-    await chaos.store.requestRun(pipeline.id, "api");
+    await chaos.store.requests.run(pipeline.id, "api");
     await chaos.atRest();
-    const again = await chaos.store.requestReconcile(pipeline.id, "test");
+    const again = await chaos.store.reconciles.request(pipeline.id, "test");
     expect(await ended(chaos, pipeline, again)).toMatchObject({ status: "MATCH" });
   });
 
   it("R7 looks again when a full load came in between, and takes its work for no difference", async (context) => {
     const chaos = await open("stream", context);
     const pipeline = await createPipeline(chaos, OLD_TARGET, "stream", "mart");
-    await chaos.store.requestRun(pipeline.id, "api");
+    await chaos.store.requests.run(pipeline.id, "api");
     // Everything is read, and nothing visible yet.
     const runner = chaos.runner("load_read:1:park");
     await faulted(runner, "load_read", "park");
-    const asked = await chaos.store.requestReconcile(pipeline.id, "test");
+    const asked = await chaos.store.reconciles.request(pipeline.id, "test");
     await until("both sides were compared once", async () => {
-      const { rows_compared } = await chaos.store.getReconcile(pipeline.id, asked.id);
+      const { rows_compared } = await chaos.store.reconciles.get(pipeline.id, asked.id);
       return rows_compared === ROWS;
     });
     runner.signal("SIGUSR2");
@@ -124,7 +124,7 @@ describe.concurrent("a reconcile", () => {
         { order_index: 2, task_type: "TYPESCRIPT", body: COPY_TASK },
       ],
     });
-    const asked = await chaos.store.requestReconcile(pipeline.id, "test");
+    const asked = await chaos.store.reconciles.request(pipeline.id, "test");
     // With TEST_LONG the rows alone are 51 MB of text, twice that as strings.
     chaos.runner(undefined, { NODE_OPTIONS: "--max-old-space-size=64" });
     expect(await ended(chaos, pipeline, asked)).toMatchObject({
@@ -140,11 +140,11 @@ it("R7 takes no row for different that changes, and is loaded, after the source 
   const pipeline = await createPipeline(chaos, INCREMENTAL, "stream", "mart");
   const runner = chaos.runner("reconcile_read:1:park");
   const load = async (): Promise<void> => {
-    await chaos.store.requestRun(pipeline.id, "api");
+    await chaos.store.requests.run(pipeline.id, "api");
     await chaos.atRest();
   };
   await load();
-  const asked = await chaos.store.requestReconcile(pipeline.id, "test");
+  const asked = await chaos.store.reconciles.request(pipeline.id, "test");
   await faulted(runner, "reconcile_read", "park");
   await chaos.query("UPDATE content.film SET title = 'changed', modified = now() WHERE id <= 20");
   await chaos.query("INSERT INTO content.film VALUES (100001, 'new', 'new', now())");
@@ -160,7 +160,7 @@ it("R7 an incremental pipeline that runs under a load of changes matches at any 
   const pipeline = await createPipeline(chaos, INCREMENTAL, "stream", "mart");
   chaos.runner();
   const once = async (): Promise<void> => {
-    await chaos.store.requestRun(pipeline.id, "api");
+    await chaos.store.requests.run(pipeline.id, "api");
     await chaos.atRest();
   };
   await once();
@@ -187,13 +187,13 @@ it("R7 an incremental pipeline that runs under a load of changes matches at any 
   const background = Promise.all([change(0), change(1), run()]);
   const seen: Reconcile[] = [];
   for (let n = 0; n < (LONG ? 8 : 3); n += 1) {
-    seen.push(await ended(chaos, pipeline, await chaos.store.requestReconcile(pipeline.id, "test")));
+    seen.push(await ended(chaos, pipeline, await chaos.store.reconciles.request(pipeline.id, "test")));
   }
   isOver = true;
   await background;
   expect(seen.map(({ status }) => status)).toEqual(seen.map(() => "MATCH"));
   // It did change, and the target did follow.
   expect(changes).toBeGreaterThan(20);
-  expect((await chaos.store.listRuns(pipeline.id, { limit: 50 })).items.length).toBeGreaterThan(3);
+  expect((await chaos.store.runs.list(pipeline.id, { limit: 50 })).items.length).toBeGreaterThan(3);
   expect(Math.max(...seen.map(({ report }) => report?.pending.count ?? 0))).toBeGreaterThan(0);
 });

@@ -47,7 +47,7 @@ describe.each(SHAPES.filter((_, n) => LONG || n === 0 || n === SHAPES.length - 1
       chaos = await openChaos(shape.path);
       await createSource();
       const pipeline = await createPipeline(shape);
-      await chaos.store.requestRun(pipeline.id, "api");
+      await chaos.store.requests.run(pipeline.id, "api");
       for (const point of ["batch_committed:1", "checkpoint_recorded:2"]) {
         await diedAt(chaos.runner(`${point}:kill`), point);
         await chaos.query("UPDATE etl.etl_pipelines SET lease_expires_at = clock_timestamp()");
@@ -120,17 +120,17 @@ async function pauseAfterEveryBatch(isOn: boolean): Promise<void> {
 async function untilRead(pipeline: Pipeline): Promise<number> {
   for (let pauses = 0; ; pauses += 1) {
     await run(pipeline);
-    if ((await chaos.store.getState(pipeline.id)).scanPosition === null) return pauses;
+    if ((await chaos.store.state.get(pipeline.id)).scanPosition === null) return pauses;
     expect(pauses).toBeLessThan(80);
   }
 }
 
 async function run({ id }: Pipeline) {
-  await chaos.store.requestRun(id, "api");
+  await chaos.store.requests.run(id, "api");
   await until("the run has ended", async () =>
-    ["IDLE", "FAILED", "PAUSED"].includes((await chaos.store.getPipeline(id)).status),
+    ["IDLE", "FAILED", "PAUSED"].includes((await chaos.store.pipelines.get(id)).status),
   );
-  return (await chaos.store.listRuns(id, { limit: 1 })).items[0];
+  return (await chaos.store.runs.list(id, { limit: 1 })).items[0];
 }
 
 async function requireSame({ query }: Shape, { target_table }: Pipeline): Promise<void> {

@@ -48,7 +48,7 @@ describe("a load that was interrupted", () => {
       create_target: true,
       batch_size: 1,
     });
-    await chaos.store.requestRun(pipeline.id, "api");
+    await chaos.store.requests.run(pipeline.id, "api");
     await diedAt(chaos.runner("batch_committed:1:kill"), "batch_committed");
     chaos.runner();
     await chaos.atRest();
@@ -75,16 +75,16 @@ describe("a run that is cancelled while its runner is gone", () => {
       batch_size: 10,
     });
     const runs = async () =>
-      (await chaos.store.listRuns(pipeline.id, { limit: 10 })).items.map(({ status }) => status).reverse();
-    await chaos.store.requestRun(pipeline.id, "api");
+      (await chaos.store.runs.list(pipeline.id, { limit: 10 })).items.map(({ status }) => status).reverse();
+    await chaos.store.requests.run(pipeline.id, "api");
     await diedAt(chaos.runner("batch_committed:3:kill"), "batch_committed");
-    expect(await chaos.store.requestCancel(pipeline.id)).toMatchObject({ status: "CANCEL_REQUESTED" });
+    expect(await chaos.store.requests.cancel(pipeline.id)).toMatchObject({ status: "CANCEL_REQUESTED" });
     chaos.runner();
     await chaos.atRest();
-    expect(await chaos.store.getPipeline(pipeline.id)).toMatchObject({ status: "IDLE" });
+    expect(await chaos.store.pipelines.get(pipeline.id)).toMatchObject({ status: "IDLE" });
     expect(await runs()).toEqual(["CANCELLED"]);
 
-    await chaos.store.requestRun(pipeline.id, "api");
+    await chaos.store.requests.run(pipeline.id, "api");
     await chaos.atRest();
     expect(await runs()).toEqual(["CANCELLED", "SUCCESS"]);
     expect(await chaos.query("SELECT count(*)::int AS rows FROM analytics.film")).toEqual([{ rows: 100 }]);

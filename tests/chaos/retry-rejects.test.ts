@@ -37,14 +37,14 @@ describe.concurrent("SIGKILL in the middle of a retry", () => {
         incremental_id_key: "id",
       });
       const first = chaos.runner();
-      await chaos.store.requestRun(pipeline.id, "api");
+      await chaos.store.requests.run(pipeline.id, "api");
       await chaos.atRest();
       await first.stop();
-      expect((await chaos.store.listRejects(pipeline.id, { limit: 10 })).items).toHaveLength(4);
+      expect((await chaos.store.rejects.list(pipeline.id, { limit: 10 })).items).toHaveLength(4);
 
       await chaos.query("UPDATE content.film SET title = 'good' WHERE id IN (10, 20, 2000)");
-      const { watermark } = await chaos.store.getState(pipeline.id);
-      expect(await chaos.store.retryRejects(pipeline.id, undefined)).toBe(4);
+      const { watermark } = await chaos.store.state.get(pipeline.id);
+      expect(await chaos.store.rejects.retry(pipeline.id, undefined)).toBe(4);
       await diedAt(chaos.runner(`${point}:kill`), point);
       chaos.runner();
       await chaos.atRest();
@@ -52,9 +52,9 @@ describe.concurrent("SIGKILL in the middle of a retry", () => {
       const rows = "SELECT id, title FROM analytics.mart WHERE title IN ('good', 'bad') ORDER BY id";
       expect(await chaos.target.query(rows)).toEqual(["10", "20", "2000"].map((id) => ({ id, title: "good" })));
       expect(await chaos.target.query("SELECT count(*)::int AS n FROM analytics.mart")).toEqual([{ n: ROWS - 1 }]);
-      const left = (await chaos.store.listRejects(pipeline.id, { limit: 10 })).items;
+      const left = (await chaos.store.rejects.list(pipeline.id, { limit: 10 })).items;
       expect(left.map(({ key, state }) => ({ key, state }))).toEqual([{ key: { id: "30" }, state: "OPEN" }]);
-      expect((await chaos.store.getState(pipeline.id)).watermark).toEqual(watermark);
+      expect((await chaos.store.state.get(pipeline.id)).watermark).toEqual(watermark);
       const [last, lost] = await askedRuns(chaos.store, pipeline.id);
       expect([last?.status, lost?.error_code]).toEqual(["SUCCESS", "RUNNER_LOST"]);
     },

@@ -26,8 +26,8 @@ const create = () =>
   });
 
 async function logOf(runId: string): Promise<RunLogLine[]> {
-  const { id } = await chaos.store.getPipeline("film");
-  return (await chaos.store.readRunLog(id, runId, { limit: 200 })).items;
+  const { id } = await chaos.store.pipelines.get("film");
+  return (await chaos.store.runLogs.read(id, runId, { limit: 200 })).items;
 }
 
 const messagesOf = (lines: readonly RunLogLine[]): string[] => lines.map(({ message }) => message);
@@ -35,7 +35,7 @@ const messagesOf = (lines: readonly RunLogLine[]): string[] => lines.map(({ mess
 describe("R9 the log of a run", () => {
   it("R9 has what was written before its runner was killed, and then the reason", async () => {
     const pipeline = await create();
-    await chaos.store.requestRun(pipeline.id, "api");
+    await chaos.store.requests.run(pipeline.id, "api");
     // Long enough for a write after the third batch.
     await diedAt(chaos.runner("batch_committed:4:delay:2500,batch_committed:5:kill"), "batch_committed");
     const [lost] = await askedRuns(chaos.store, pipeline.id);
@@ -61,7 +61,7 @@ describe("R9 the log of a run", () => {
   it("R9 waits, and its run does not, while nobody can write it", async () => {
     const unlock = await holdLock(chaos.database.url, "LOCK TABLE etl.etl_run_logs IN ACCESS EXCLUSIVE MODE");
     const pipeline = await create();
-    await chaos.store.requestRun(pipeline.id, "api");
+    await chaos.store.requests.run(pipeline.id, "api");
     const runner = chaos.runner();
     await chaos.atRest();
     const [run] = await askedRuns(chaos.store, pipeline.id);
@@ -83,7 +83,7 @@ describe("R9 the log of a run", () => {
   it("R9 is lost, and its run is not, when it may not be written", async () => {
     await chaos.query("REVOKE INSERT ON etl.etl_run_logs FROM vitrina_meta");
     const pipeline = await create();
-    await chaos.store.requestRun(pipeline.id, "api");
+    await chaos.store.requests.run(pipeline.id, "api");
     const runner = chaos.runner();
     await chaos.atRest();
     const [run] = await askedRuns(chaos.store, pipeline.id);
@@ -94,7 +94,7 @@ describe("R9 the log of a run", () => {
 
   it("R9 is written to its end by a runner that is asked to stop", async () => {
     const pipeline = await create();
-    await chaos.store.requestRun(pipeline.id, "api");
+    await chaos.store.requests.run(pipeline.id, "api");
     const runner = chaos.runner("batch_committed:3:delay:1500", { STOP_TIMEOUT_SECONDS: "20" });
     await runner.untilPrinted("FAULT batch_committed delay");
     expect(await runner.stop()).toBe(0);

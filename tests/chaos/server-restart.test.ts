@@ -40,7 +40,7 @@ it("R4.6 a runner outlives PostgreSQL stopped `immediate` in the middle of its l
   for (const [point, environment] of RESTARTS) {
     await chaos.query("UPDATE content.film SET title = title || '!', modified = clock_timestamp() WHERE id % 10 = 0");
     const runner = chaos.runner(`${point}:park`, { RUNNER_CONCURRENCY: "4", ...environment });
-    await Promise.all(pipelines.map(({ id }) => chaos.store.requestRun(id, "api")));
+    await Promise.all(pipelines.map(({ id }) => chaos.store.requests.run(id, "api")));
     await faulted(runner, point, "park");
     const pid = await serverPid(dataDir);
     process.kill(pid, "SIGQUIT");
@@ -53,15 +53,15 @@ it("R4.6 a runner outlives PostgreSQL stopped `immediate` in the middle of its l
     expect(runner.child.exitCode).toBeNull();
     await runner.stop();
     for (const pipeline of pipelines) await requireWhole(pipeline);
-    const ends = (await chaos.store.listRuns(null, { limit: 200 })).items.map(({ error_code }) => error_code);
+    const ends = (await chaos.store.runs.list(null, { limit: 200 })).items.map(({ error_code }) => error_code);
     expect(ends).toContain("DATABASE_RESTARTED");
     expect(await loadTables(chaos)).toEqual([]);
   }
 });
 
 async function requireWhole({ id, target_table }: Pipeline): Promise<void> {
-  expect(await chaos.store.getPipeline(id)).toMatchObject({ status: "IDLE" });
-  const runs = (await chaos.store.listRuns(id, { limit: 50 })).items;
+  expect(await chaos.store.pipelines.get(id)).toMatchObject({ status: "IDLE" });
+  const runs = (await chaos.store.runs.list(id, { limit: 50 })).items;
   expect(runs[0]).toMatchObject({ status: "SUCCESS" });
   expect(runs.filter(({ status, error_code }) => status === "FAILED" && error_code !== "DATABASE_RESTARTED")).toEqual(
     [],

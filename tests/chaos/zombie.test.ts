@@ -118,7 +118,7 @@ it("R4.7 a frozen runner's statement may outlast its lease: what it wrote is ref
     CREATE TRIGGER held_up AFTER INSERT ON ${pipeline.target_table} EXECUTE FUNCTION analytics.held_up()`);
   const letGo = await holdLock(chaos.database.url, "SELECT pg_advisory_lock(42)");
   onTestFinished(letGo);
-  await chaos.store.requestRun(pipeline.id, "api");
+  await chaos.store.requests.run(pipeline.id, "api");
   const zombie = chaos.runner(undefined, LONG_LEASE);
   const sleeps = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'";
   const untilUnderWay = () => until("its statement is under way", async () => (await chaos.query(sleeps)).length > 0);
@@ -134,7 +134,7 @@ it("R4.7 a frozen runner's statement may outlast its lease: what it wrote is ref
   owner.signal("SIGUSR2");
   await chaos.atRest();
   expect(await differences(chaos, pipeline.target_table)).toBe(0);
-  const written = (await chaos.store.listRuns(pipeline.id, { limit: 50 })).items;
+  const written = (await chaos.store.runs.list(pipeline.id, { limit: 50 })).items;
   expect(written.reduce((sum, { rows_written }) => sum + rows_written, 0)).toBe(ROWS);
 });
 
@@ -144,7 +144,7 @@ describe.concurrent("a runner whose event loop is blocked", () => {
     onTestFinished(() => chaos.close());
     await createSource(chaos);
     const pipeline = await createPipeline(chaos, NEW_TARGET, "stream", "mart");
-    await chaos.store.requestRun(pipeline.id, "api");
+    await chaos.store.requests.run(pipeline.id, "api");
     const blocked = chaos.runner(`batch_read:4:block:${2 * LEASE_MS}`);
     await faulted(blocked, "batch_read", "block");
     const other = chaos.runner();
@@ -170,7 +170,7 @@ async function takeOver(
 ) {
   await createSource(chaos);
   const pipeline = await createPipeline(chaos, kind, path, "mart");
-  await chaos.store.requestRun(pipeline.id, "api");
+  await chaos.store.requests.run(pipeline.id, "api");
   const marks = [tried, refused].filter((mark) => mark !== undefined).map((mark) => `${mark}:delay:0`);
   const zombie = chaos.runner([`${frozen}:stop`, ...marks].join(","), lease);
   await faulted(zombie, frozen, "stop");

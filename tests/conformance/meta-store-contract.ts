@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto";
 import { beforeEach, describe, expect, it } from "vitest";
 import { newPipelineSchema, type Pipeline, type PipelineId } from "../../src/domain/pipeline.ts";
 import type { PipelineStatus } from "../../src/domain/pipeline-status.ts";
-import type { Claim, MetaStore, ScheduledPipeline } from "../../src/meta-store/meta-store.ts";
+import type { MetaStore } from "../../src/meta-store/meta-store.ts";
+import type { Claim, ScheduledPipeline } from "../../src/meta-store/ports/run-queue.ts";
 import { until } from "../support/until.ts";
 
 /** What the contract needs of an implementation beside the store: what time, a sink and an operator's hand do to it. */
@@ -29,7 +30,7 @@ export function createPipeline(store: MetaStore, more: object = {}): Promise<Pip
     target_key: ["id"],
     ...more,
   });
-  return store.createPipeline(config, "test");
+  return store.pipelines.create(config, "test");
 }
 
 export async function createClaimed(
@@ -38,14 +39,14 @@ export async function createClaimed(
   runner: string = randomUUID(),
 ): Promise<Claim> {
   const { id } = await createPipeline(store, more);
-  await store.requestRun(id, "api");
-  const claim = await store.claimNext(runner, LEASE_MS);
+  await store.requests.run(id, "api");
+  const claim = await store.queue.claimNext(runner, LEASE_MS);
   if (claim?.pipeline.id !== id) throw new Error("the pipeline was not claimed");
   return claim;
 }
 
 export async function findSchedule(store: MetaStore, id: PipelineId): Promise<ScheduledPipeline> {
-  const { schedules } = await store.upcomingSchedules(1000);
+  const { schedules } = await store.schedules.upcoming(1000);
   const found = schedules.find((schedule) => schedule.id === id);
   if (found === undefined) throw new Error("the pipeline has no schedule");
   return found;
@@ -100,8 +101,8 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
           config_version: 1,
           tasks: [],
         });
-        expect(await store.getPipeline("film_x")).toEqual(made);
-        expect(await store.getPipeline(made.id)).toEqual(made);
+        expect(await store.pipelines.get("film_x")).toEqual(made);
+        expect(await store.pipelines.get(made.id)).toEqual(made);
       });
 
       it("refuses a name or an id that is taken", async () => {
@@ -111,11 +112,11 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
       });
 
       it("says which pipeline does not exist", async () => {
-        await expect(store.getPipeline("nothing")).rejects.toMatchObject({
+        await expect(store.pipelines.get("nothing")).rejects.toMatchObject({
           code: "PIPELINE_NOT_FOUND",
           message: 'There is no pipeline "nothing".',
         });
-        await expect(store.getPipeline(randomUUID())).rejects.toMatchObject({ code: "PIPELINE_NOT_FOUND" });
+        await expect(store.pipelines.get(randomUUID())).rejects.toMatchObject({ code: "PIPELINE_NOT_FOUND" });
       });
 
       it("R2.2 keeps the tasks in their order", async () => {
@@ -130,13 +131,13 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
       it("R2.5 while RUNNING changes the safe fields and refuses the others by name", async () => {
         const { pipeline } = await claimed();
         await expect(
-          store.updatePipeline(pipeline.id, { mode: "incremental", batch_size: 5 }, "t"),
+          store.pipelines.update(pipeline.id, { mode: "incremental", batch_size: 5 }, "t"),
         ).rejects.toMatchObject({
           code: "FIELD_LOCKED_WHILE_RUNNING",
           problems: [{ pointer: "/mode" }],
         });
         const safe = { batch_size: 5, description: "d", schedule_interval: "15m", enabled: false };
-        expect(await store.updatePipeline(pipeline.id, safe, "t")).toMatchObject(safe);
+        expect(await store.pipelines.update(pipeline.id, safe, "t")).toMatchObject(safe);
       });
 
       it("changes nothing when the check of the merged configuration refuses it", async () => {
@@ -144,8 +145,8 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         const refuse = (): void => {
           throw new Error("no");
         };
-        await expect(store.updatePipeline(made.id, { batch_size: 9 }, "t", refuse)).rejects.toThrow("no");
-        expect(await store.getPipeline(made.id)).toEqual(made);
+        await expect(store.pipelines.update(made.id, { batch_size: 9 }, "t", refuse)).rejects.toThrow("no");
+        expect(await store.pipelines.get(made.id)).toEqual(made);
       });
 
       it("pages through the pipelines by name, each exactly once", async () => {
@@ -154,7 +155,7 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         const seen: string[] = [];
         let after: string | undefined;
         do {
-          const page = await store.listPipelines({ limit: 2, after });
+          const page = await store.pipelines.list({ limit: 2, after });
           seen.push(...page.items.map(({ name }) => name));
           after = page.next ?? undefined;
         } while (after !== undefined);
@@ -165,13 +166,13 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
     describe("requests", () => {
       it("R3.3 run on a disabled pipeline is refused and changes nothing", async () => {
         const { id } = await create({ enabled: false });
-        await expect(store.requestRun(id, "api")).rejects.toMatchObject({ code: "PIPELINE_DISABLED" });
-        expect(await store.getPipeline(id)).toMatchObject({ status: "IDLE" });
+        await expect(store.requests.run(id, "api")).rejects.toMatchObject({ code: "PIPELINE_DISABLED" });
+        expect(await store.pipelines.get(id)).toMatchObject({ status: "IDLE" });
       });
 
       it("R3.3 pause is refused with the current status unless the pipeline runs", async () => {
         const { id } = await create();
-        await expect(store.requestPause(id)).rejects.toMatchObject({
+        await expect(store.requests.pause(id)).rejects.toMatchObject({
           code: "STATUS_CONFLICT",
           extra: { pipeline_status: "IDLE" },
         });
@@ -179,12 +180,12 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
 
       it("R3.3 pause is idempotent, and run is refused until the pause took place", async () => {
         const claim = await claimed();
-        expect(await store.requestPause(claim.pipeline.id)).toMatchObject({ status: "PAUSE_REQUESTED" });
-        expect(await store.requestPause(claim.pipeline.id)).toMatchObject({ status: "PAUSE_REQUESTED" });
-        await expect(store.requestRun(claim.pipeline.id, "api")).rejects.toMatchObject({ code: "STATUS_CONFLICT" });
-        expect(await store.finishRun(claim, { kind: "paused" })).toBe("PAUSED");
-        expect(await store.requestPause(claim.pipeline.id)).toMatchObject({ status: "PAUSED" });
-        expect(await store.requestRun(claim.pipeline.id, "api")).toMatchObject({ status: "RUN_REQUESTED" });
+        expect(await store.requests.pause(claim.pipeline.id)).toMatchObject({ status: "PAUSE_REQUESTED" });
+        expect(await store.requests.pause(claim.pipeline.id)).toMatchObject({ status: "PAUSE_REQUESTED" });
+        await expect(store.requests.run(claim.pipeline.id, "api")).rejects.toMatchObject({ code: "STATUS_CONFLICT" });
+        expect(await store.queue.finishRun(claim, { kind: "paused" })).toBe("PAUSED");
+        expect(await store.requests.pause(claim.pipeline.id)).toMatchObject({ status: "PAUSED" });
+        expect(await store.requests.run(claim.pipeline.id, "api")).toMatchObject({ status: "RUN_REQUESTED" });
       });
     });
 
@@ -192,31 +193,31 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
       it("R4.2 gives a waiting pipeline to exactly one of eight runners, 200 times", async () => {
         const { id } = await create();
         for (let round = 1; round <= 200; round++) {
-          await store.requestRun(id, "api");
+          await store.requests.run(id, "api");
           const claims = (
-            await Promise.all(Array.from({ length: 8 }, () => store.claimNext(randomUUID(), LEASE_MS)))
+            await Promise.all(Array.from({ length: 8 }, () => store.queue.claimNext(randomUUID(), LEASE_MS)))
           ).filter((claim) => claim !== undefined);
           expect(claims).toHaveLength(1);
           expect(claims[0]?.epoch).toBe(round);
-          await store.finishRun(claims[0] as Claim, { kind: "succeeded" });
+          await store.queue.finishRun(claims[0] as Claim, { kind: "succeeded" });
         }
-        const { items } = await store.listRuns(id, { limit: 300 });
+        const { items } = await store.runs.list(id, { limit: 300 });
         expect(items.map(({ status }) => status)).toEqual(Array.from({ length: 200 }, () => "SUCCESS"));
       });
 
       it("serves the longest waiting first, and leaves disabled ones alone", async () => {
         const [first, second, disabled] = [await create(), await create(), await create()];
-        for (const { id } of [first, second, disabled]) await store.requestRun(id, "api");
-        await store.updatePipeline(disabled.id, { enabled: false }, "t");
+        for (const { id } of [first, second, disabled]) await store.requests.run(id, "api");
+        await store.pipelines.update(disabled.id, { enabled: false }, "t");
         const runner = randomUUID();
-        expect((await store.claimNext(runner, LEASE_MS))?.pipeline.id).toBe(first.id);
-        expect((await store.claimNext(runner, LEASE_MS))?.pipeline.id).toBe(second.id);
-        expect(await store.claimNext(runner, LEASE_MS)).toBeUndefined();
+        expect((await store.queue.claimNext(runner, LEASE_MS))?.pipeline.id).toBe(first.id);
+        expect((await store.queue.claimNext(runner, LEASE_MS))?.pipeline.id).toBe(second.id);
+        expect(await store.queue.claimNext(runner, LEASE_MS)).toBeUndefined();
       });
 
       it("R6.1 opens a run that says who runs what, and why", async () => {
         const claim = await claimed({}, "00000000-0000-4000-8000-000000000001");
-        expect(await store.getRun(claim.pipeline.id, claim.runId)).toMatchObject({
+        expect(await store.runs.get(claim.pipeline.id, claim.runId)).toMatchObject({
           status: "RUNNING",
           attempt: 1,
           trigger: "api",
@@ -229,33 +230,35 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
 
       it("extends a lease and brings back what was asked for", async () => {
         const claim = await claimed();
-        expect(await store.extendLease(claim, LEASE_MS)).toBe("RUNNING");
-        await store.requestPause(claim.pipeline.id);
-        expect(await store.extendLease(claim, LEASE_MS)).toBe("PAUSE_REQUESTED");
-        expect(await store.extendLease({ ...claim, epoch: claim.epoch - 1 }, LEASE_MS)).toBeUndefined();
+        expect(await store.queue.extendLease(claim, LEASE_MS)).toBe("RUNNING");
+        await store.requests.pause(claim.pipeline.id);
+        expect(await store.queue.extendLease(claim, LEASE_MS)).toBe("PAUSE_REQUESTED");
+        expect(await store.queue.extendLease({ ...claim, epoch: claim.epoch - 1 }, LEASE_MS)).toBeUndefined();
       });
 
       it("a pause asked for after the last batch is still a pause", async () => {
         const claim = await claimed();
-        await store.requestPause(claim.pipeline.id);
-        expect(await store.finishRun(claim, { kind: "succeeded" })).toBe("PAUSED");
-        expect(await store.getRun(claim.pipeline.id, claim.runId)).toMatchObject({ status: "PAUSED" });
+        await store.requests.pause(claim.pipeline.id);
+        expect(await store.queue.finishRun(claim, { kind: "succeeded" })).toBe("PAUSED");
+        expect(await store.runs.get(claim.pipeline.id, claim.runId)).toMatchObject({ status: "PAUSED" });
       });
 
       it("R6.2 a failed run says why, and the pipeline waits for somebody to act", async () => {
         const claim = await claimed();
         const error = "x".repeat(10_000);
-        expect(await store.finishRun(claim, { kind: "failed", code: "SOURCE_QUERY_FAILED", error })).toBe("FAILED");
-        const run = await store.getRun(claim.pipeline.id, claim.runId);
+        expect(await store.queue.finishRun(claim, { kind: "failed", code: "SOURCE_QUERY_FAILED", error })).toBe(
+          "FAILED",
+        );
+        const run = await store.runs.get(claim.pipeline.id, claim.runId);
         expect(run).toMatchObject({ status: "FAILED", error_code: "SOURCE_QUERY_FAILED" });
         expect(run.error).toHaveLength(4000);
-        expect(await store.claimNext(randomUUID(), LEASE_MS)).toBeUndefined();
+        expect(await store.queue.claimNext(randomUUID(), LEASE_MS)).toBeUndefined();
       });
 
       it("a stopped runner hands its pipeline to the next one", async () => {
         const claim = await claimed();
-        expect(await store.finishRun(claim, { kind: "handed_back" })).toBe("RUN_REQUESTED");
-        expect(await store.claimNext(randomUUID(), LEASE_MS)).toMatchObject({
+        expect(await store.queue.finishRun(claim, { kind: "handed_back" })).toBe("RUN_REQUESTED");
+        expect(await store.queue.claimNext(randomUUID(), LEASE_MS)).toMatchObject({
           epoch: claim.epoch + 1,
           trigger: "recovery",
         });
@@ -267,7 +270,7 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
 
       it("R6.1 ends the run as failed and opens another one under the same lease", async () => {
         const claim = await claimed();
-        const next = await store.startNextAttempt(claim, failure);
+        const next = await store.queue.startNextAttempt(claim, failure);
         expect(next).toMatchObject({
           attempt: 2,
           trigger: claim.trigger,
@@ -276,55 +279,55 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
           pipeline: { id: claim.pipeline.id, status: "RUNNING" },
         });
         expect(next.runId).not.toBe(claim.runId);
-        expect(await store.getRun(claim.pipeline.id, claim.runId)).toMatchObject({
+        expect(await store.runs.get(claim.pipeline.id, claim.runId)).toMatchObject({
           status: "FAILED",
           error_code: "DATABASE_BUSY",
           error: "It took too long.",
         });
-        expect(await store.getRun(claim.pipeline.id, next.runId)).toMatchObject({
+        expect(await store.runs.get(claim.pipeline.id, next.runId)).toMatchObject({
           status: "RUNNING",
           attempt: 2,
           trigger: "api",
           rows_read: 0,
         });
-        expect((await store.startNextAttempt(next, failure)).attempt).toBe(3);
+        expect((await store.queue.startNextAttempt(next, failure)).attempt).toBe(3);
       });
 
       it("R4.4 goes on at the checkpoint as it is now, with the configuration as it is now", async () => {
         const claim = await claimed();
         await harness.commitBatch(claim, progress(0, ["k"]));
-        await store.updatePipeline(claim.pipeline.id, { batch_size: 5 }, "t");
-        const next = await store.startNextAttempt(claim, failure);
+        await store.pipelines.update(claim.pipeline.id, { batch_size: 5 }, "t");
+        const next = await store.queue.startNextAttempt(claim, failure);
         expect(next.checkpoint).toEqual({ scanPosition: ["k"], batchNo: 1, fingerprint: "f" });
         expect(next.pipeline).toMatchObject({ batch_size: 5, config_version: 2 });
         await harness.commitBatch(next, progress(1, ["l"]));
-        expect(await store.getRun(claim.pipeline.id, next.runId)).toMatchObject({ batches: 1, config_version: 2 });
+        expect(await store.runs.get(claim.pipeline.id, next.runId)).toMatchObject({ batches: 1, config_version: 2 });
         await expect(harness.commitBatch(claim, progress(1))).rejects.toMatchObject({ code: "LEASE_LOST" });
       });
 
       it("keeps a pause that was asked for meanwhile", async () => {
         const claim = await claimed();
-        await store.requestPause(claim.pipeline.id);
-        const next = await store.startNextAttempt(claim, failure);
+        await store.requests.pause(claim.pipeline.id);
+        const next = await store.queue.startNextAttempt(claim, failure);
         expect(next.pipeline.status).toBe("PAUSE_REQUESTED");
-        expect(await store.finishRun(next, { kind: "paused" })).toBe("PAUSED");
+        expect(await store.queue.finishRun(next, { kind: "paused" })).toBe("PAUSED");
       });
 
       it("R4.7 is refused to a runner whose lease was taken, and changes nothing", async () => {
         const claim = await claimed();
         await harness.expireLease(claim.pipeline.id);
-        await store.rescueExpired();
-        const other = (await store.claimNext(randomUUID(), LEASE_MS)) as Claim;
-        await expect(store.startNextAttempt(claim, failure)).rejects.toMatchObject({ code: "LEASE_LOST" });
-        expect(await store.getRun(claim.pipeline.id, other.runId)).toMatchObject({ status: "RUNNING" });
-        expect((await store.listRuns(claim.pipeline.id, { limit: 10 })).items).toHaveLength(2);
+        await store.queue.rescueExpired();
+        const other = (await store.queue.claimNext(randomUUID(), LEASE_MS)) as Claim;
+        await expect(store.queue.startNextAttempt(claim, failure)).rejects.toMatchObject({ code: "LEASE_LOST" });
+        expect(await store.runs.get(claim.pipeline.id, other.runId)).toMatchObject({ status: "RUNNING" });
+        expect((await store.runs.list(claim.pipeline.id, { limit: 10 })).items).toHaveLength(2);
       });
 
       it("cannot be started twice from the same run", async () => {
         const claim = await claimed();
-        const next = await store.startNextAttempt(claim, failure);
-        await expect(store.startNextAttempt(claim, failure)).rejects.toMatchObject({ code: "LEASE_LOST" });
-        expect(await store.finishRun(next, { kind: "succeeded" })).toBe("IDLE");
+        const next = await store.queue.startNextAttempt(claim, failure);
+        await expect(store.queue.startNextAttempt(claim, failure)).rejects.toMatchObject({ code: "LEASE_LOST" });
+        expect(await store.queue.finishRun(next, { kind: "succeeded" })).toBe("IDLE");
       });
     });
 
@@ -350,18 +353,18 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         await create({ schedule_interval: "1h", enabled: false });
         await harness.planRun(second.id, 60);
         await harness.planRun(third.id, 120);
-        const { now, schedules } = await store.upcomingSchedules(10);
+        const { now, schedules } = await store.schedules.upcoming(10);
         expect(schedules).toMatchObject([
           { id: first.id, name: "a", schedule: "0 3 * * * Asia/Tokyo", nextRunAt: null },
           { id: second.id, name: "b", schedule: "@daily", nextRunAt: expect.any(Date) },
           { id: third.id, name: "c", schedule: "1h", nextRunAt: expect.any(Date) },
         ]);
         expect(Math.abs(now.getTime() - Date.now())).toBeLessThan(3_600_000);
-        expect((await store.upcomingSchedules(1)).schedules).toHaveLength(1);
+        expect((await store.schedules.upcoming(1)).schedules).toHaveLength(1);
       });
 
       it("say what time it is even when there are none", async () => {
-        expect(await store.upcomingSchedules(10)).toEqual({
+        expect(await store.schedules.upcoming(10)).toEqual({
           now: expect.any(Date),
           nextAttemptAt: null,
           schedules: [],
@@ -370,12 +373,12 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
 
       it("R4.8 a due one requests its run and moves on", async () => {
         const schedule = await due();
-        expect(await store.advanceSchedule(schedule, muchLater)).toBe("fired");
-        expect(await store.getPipeline(schedule.id)).toMatchObject({
+        expect(await store.schedules.advance(schedule, muchLater)).toBe("fired");
+        expect(await store.pipelines.get(schedule.id)).toMatchObject({
           status: "RUN_REQUESTED",
           next_run_at: muchLater.nextRunAt,
         });
-        expect(await store.claimNext(randomUUID(), LEASE_MS)).toMatchObject({ trigger: "schedule" });
+        expect(await store.queue.claimNext(randomUUID(), LEASE_MS)).toMatchObject({ trigger: "schedule" });
       });
 
       it("R4.8 one tick fires once, whoever asks", async () => {
@@ -385,7 +388,7 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
           await harness.planRun(id, 0);
           const schedule = await scheduleOf(id);
           const outcomes = await Promise.all(
-            Array.from({ length: 8 }, () => store.advanceSchedule(schedule, muchLater)),
+            Array.from({ length: 8 }, () => store.schedules.advance(schedule, muchLater)),
           );
           expect(outcomes.filter((outcome) => outcome !== "taken")).toEqual(["fired"]);
         }
@@ -394,9 +397,9 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
       it("R4.8 planning a new one fires nothing", async () => {
         const { id } = await create({ schedule_interval: "15m" });
         const schedule = await scheduleOf(id);
-        expect(await store.advanceSchedule(schedule, muchLater)).toBe("moved");
-        expect(await store.advanceSchedule(schedule, muchLater)).toBe("taken");
-        expect(await store.getPipeline(id)).toMatchObject({ status: "IDLE", next_run_at: muchLater.nextRunAt });
+        expect(await store.schedules.advance(schedule, muchLater)).toBe("moved");
+        expect(await store.schedules.advance(schedule, muchLater)).toBe("taken");
+        expect(await store.pipelines.get(id)).toMatchObject({ status: "IDLE", next_run_at: muchLater.nextRunAt });
       });
 
       it.each(["RUN_REQUESTED", "PAUSED", "FAILED"] as const)(
@@ -404,8 +407,8 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         async (status) => {
           const schedule = await due();
           await harness.setStatus(schedule.id, status);
-          expect(await store.advanceSchedule(schedule, muchLater)).toBe("moved");
-          expect(await store.getPipeline(schedule.id)).toMatchObject({ status, next_run_at: muchLater.nextRunAt });
+          expect(await store.schedules.advance(schedule, muchLater)).toBe("moved");
+          expect(await store.pipelines.get(schedule.id)).toMatchObject({ status, next_run_at: muchLater.nextRunAt });
         },
       );
 
@@ -413,33 +416,33 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         "R4.8 one that is %s is only moved on, and its lease stays",
         async (status) => {
           const claim = await claimed({ schedule_interval: "15m" });
-          if (status === "PAUSE_REQUESTED") await store.requestPause(claim.pipeline.id);
+          if (status === "PAUSE_REQUESTED") await store.requests.pause(claim.pipeline.id);
           await harness.planRun(claim.pipeline.id, -1);
-          expect(await store.advanceSchedule(await scheduleOf(claim.pipeline.id), muchLater)).toBe("moved");
-          expect(await store.extendLease(claim, LEASE_MS)).toBe(status);
+          expect(await store.schedules.advance(await scheduleOf(claim.pipeline.id), muchLater)).toBe("moved");
+          expect(await store.queue.extendLease(claim, LEASE_MS)).toBe(status);
         },
       );
 
       it("a plan made for the schedule before the change is refused", async () => {
         const { id } = await create({ schedule_interval: "15m" });
         const before = await scheduleOf(id);
-        await store.updatePipeline(id, { schedule_interval: "1h" }, "t");
-        expect(await store.advanceSchedule(before, muchLater)).toBe("taken");
+        await store.pipelines.update(id, { schedule_interval: "1h" }, "t");
+        expect(await store.schedules.advance(before, muchLater)).toBe("taken");
       });
 
       it("one that cannot be read is left alone until it is changed", async () => {
         const { id } = await create({ schedule_interval: "nonsense" });
-        expect(await store.advanceSchedule(await scheduleOf(id), { kind: "refused", error: "It is nonsense." })).toBe(
+        expect(await store.schedules.advance(await scheduleOf(id), { kind: "refused", error: "It is nonsense." })).toBe(
           "moved",
         );
-        expect((await store.upcomingSchedules(10)).schedules).toEqual([]);
-        await store.updatePipeline(id, { schedule_interval: "1h" }, "t");
+        expect((await store.schedules.upcoming(10)).schedules).toEqual([]);
+        await store.pipelines.update(id, { schedule_interval: "1h" }, "t");
         expect(await scheduleOf(id)).toMatchObject({ schedule: "1h", nextRunAt: null });
       });
 
       it("wakes a listener when a schedule is made, changed or switched on", async () => {
         let woken = 0;
-        const subscription = await store.onWork(() => {
+        const subscription = await store.queue.onWork(() => {
           woken += 1;
         });
         const wakes = async (change: () => Promise<unknown>): Promise<void> => {
@@ -451,9 +454,9 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         await wakes(async () => {
           ({ id } = await create({ schedule_interval: "1h" }));
         });
-        await wakes(() => store.updatePipeline(id, { schedule_interval: "2h" }, "t"));
-        await store.updatePipeline(id, { enabled: false }, "t");
-        await wakes(() => store.updatePipeline(id, { enabled: true }, "t"));
+        await wakes(() => store.pipelines.update(id, { schedule_interval: "2h" }, "t"));
+        await store.pipelines.update(id, { enabled: false }, "t");
+        await wakes(() => store.pipelines.update(id, { enabled: true }, "t"));
         await subscription.close();
       });
     });
@@ -463,8 +466,8 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         const claim = await claimed();
         await harness.commitBatch(claim, progress(0, ["a", "1"]));
         await harness.commitBatch(claim, progress(1, ["b", "2"]));
-        expect(await store.getState(claim.pipeline.id)).toMatchObject({ scanPosition: ["b", "2"], batchNo: 2 });
-        expect(await store.getRun(claim.pipeline.id, claim.runId)).toMatchObject({
+        expect(await store.state.get(claim.pipeline.id)).toMatchObject({ scanPosition: ["b", "2"], batchNo: 2 });
+        expect(await store.runs.get(claim.pipeline.id, claim.runId)).toMatchObject({
           rows_read: 6,
           rows_written: 4,
           rows_unchanged: 2,
@@ -476,7 +479,7 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         const claim = await claimed();
         await harness.commitBatch(claim, progress(0));
         await expect(harness.commitBatch(claim, progress(0))).rejects.toMatchObject({ code: "LEASE_LOST" });
-        expect(await store.getState(claim.pipeline.id)).toMatchObject({ batchNo: 1 });
+        expect(await store.state.get(claim.pipeline.id)).toMatchObject({ batchNo: 1 });
       });
 
       it("refuses a batch whose rows do not add up", async () => {
@@ -492,73 +495,73 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         const claim = await claimed();
         await harness.expireLease(claim.pipeline.id);
         await expect(harness.commitBatch(claim, progress(0))).rejects.toMatchObject({ code: "LEASE_LOST" });
-        await store.rescueExpired();
-        const next = (await store.claimNext(claim.runnerId, LEASE_MS)) as Claim;
+        await store.queue.rescueExpired();
+        const next = (await store.queue.claimNext(claim.runnerId, LEASE_MS)) as Claim;
         expect(next.epoch).toBe(claim.epoch + 1);
         await expect(harness.commitBatch(claim, progress(0))).rejects.toMatchObject({ code: "LEASE_LOST" });
-        await expect(store.finishRun(claim, { kind: "succeeded" })).rejects.toMatchObject({ code: "LEASE_LOST" });
+        await expect(store.queue.finishRun(claim, { kind: "succeeded" })).rejects.toMatchObject({ code: "LEASE_LOST" });
         await harness.commitBatch(next, progress(0));
-        expect(await store.getState(claim.pipeline.id)).toMatchObject({ batchNo: 1 });
+        expect(await store.state.get(claim.pipeline.id)).toMatchObject({ batchNo: 1 });
       });
 
       it("brings a pause request back with the commit", async () => {
         const claim = await claimed();
-        await store.requestPause(claim.pipeline.id);
+        await store.requests.pause(claim.pipeline.id);
         expect(await harness.commitBatch(claim, progress(0))).toMatchObject({ status: "PAUSE_REQUESTED" });
       });
 
       it("forgets the position when a run succeeds, and keeps it when it is paused or fails", async () => {
         const claim = await claimed();
         await harness.commitBatch(claim, progress(0, ["k"]));
-        await store.finishRun(claim, { kind: "failed", code: "INTERNAL", error: "e" });
-        await store.requestRun(claim.pipeline.id, "api");
-        const second = (await store.claimNext(randomUUID(), LEASE_MS)) as Claim;
+        await store.queue.finishRun(claim, { kind: "failed", code: "INTERNAL", error: "e" });
+        await store.requests.run(claim.pipeline.id, "api");
+        const second = (await store.queue.claimNext(randomUUID(), LEASE_MS)) as Claim;
         expect(second.checkpoint).toEqual({ scanPosition: ["k"], batchNo: 1, fingerprint: "f" });
-        await store.finishRun(second, { kind: "succeeded" });
-        expect(await store.getState(claim.pipeline.id)).toMatchObject({ scanPosition: null });
+        await store.queue.finishRun(second, { kind: "succeeded" });
+        expect(await store.state.get(claim.pipeline.id)).toMatchObject({ scanPosition: null });
       });
     });
 
     describe("recovery", () => {
       it("R4.7 takes a lost pipeline back: the run failed, the pipeline goes on", async () => {
         const claim = await claimed();
-        expect(await store.rescueExpired()).toEqual([]);
+        expect(await store.queue.rescueExpired()).toEqual([]);
         await harness.expireLease(claim.pipeline.id);
-        expect(await store.rescueExpired()).toMatchObject([{ id: claim.pipeline.id, status: "RUN_REQUESTED" }]);
-        expect(await store.getRun(claim.pipeline.id, claim.runId)).toMatchObject({
+        expect(await store.queue.rescueExpired()).toMatchObject([{ id: claim.pipeline.id, status: "RUN_REQUESTED" }]);
+        expect(await store.runs.get(claim.pipeline.id, claim.runId)).toMatchObject({
           status: "FAILED",
           error_code: "RUNNER_LOST",
         });
-        expect(await store.claimNext(randomUUID(), LEASE_MS)).toMatchObject({ trigger: "recovery" });
+        expect(await store.queue.claimNext(randomUUID(), LEASE_MS)).toMatchObject({ trigger: "recovery" });
       });
 
       it("R4.7 a lost pause request becomes PAUSED", async () => {
         const claim = await claimed();
-        await store.requestPause(claim.pipeline.id);
+        await store.requests.pause(claim.pipeline.id);
         await harness.expireLease(claim.pipeline.id);
-        expect(await store.rescueExpired()).toMatchObject([{ status: "PAUSED" }]);
+        expect(await store.queue.rescueExpired()).toMatchObject([{ status: "PAUSED" }]);
       });
 
       it("R4.7 gives up after three losses in a row without a committed batch", async () => {
         const { id } = await create();
-        await store.requestRun(id, "api");
+        await store.requests.run(id, "api");
         const statuses: (string | undefined)[] = [];
         for (let loss = 0; loss < 3; loss++) {
-          await store.claimNext(randomUUID(), LEASE_MS);
+          await store.queue.claimNext(randomUUID(), LEASE_MS);
           await harness.expireLease(id);
-          statuses.push((await store.rescueExpired())[0]?.status);
+          statuses.push((await store.queue.rescueExpired())[0]?.status);
         }
         expect(statuses).toEqual(["RUN_REQUESTED", "RUN_REQUESTED", "FAILED"]);
       });
 
       it("R4.7 does not give up as long as batches are committed", async () => {
         const { id } = await create();
-        await store.requestRun(id, "api");
+        await store.requests.run(id, "api");
         for (let loss = 0; loss < 4; loss++) {
-          const claim = (await store.claimNext(randomUUID(), LEASE_MS)) as Claim;
+          const claim = (await store.queue.claimNext(randomUUID(), LEASE_MS)) as Claim;
           await harness.commitBatch(claim, progress(loss));
           await harness.expireLease(id);
-          expect((await store.rescueExpired())[0]?.status).toBe("RUN_REQUESTED");
+          expect((await store.queue.rescueExpired())[0]?.status).toBe("RUN_REQUESTED");
         }
       });
     });

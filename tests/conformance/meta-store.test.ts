@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
 import type { Pipeline, PipelineId } from "../../src/domain/pipeline.ts";
-import type { Claim, MetaStore, ScheduledPipeline } from "../../src/meta-store/meta-store.ts";
+import type { MetaStore } from "../../src/meta-store/meta-store.ts";
+import type { Claim, ScheduledPipeline } from "../../src/meta-store/ports/run-queue.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { holdLock } from "../support/hold-lock.ts";
 import { until } from "../support/until.ts";
@@ -60,9 +61,9 @@ const claimed = (more?: object, runner?: string): Promise<Claim> => createClaime
 describe("configuration", () => {
   it("R2.5 keeps every change as a version, and none for a change that changes nothing", async () => {
     const made = await create();
-    const changed = await store.updatePipeline(made.id, { batch_size: 7 }, "ann");
+    const changed = await store.pipelines.update(made.id, { batch_size: 7 }, "ann");
     expect(changed).toMatchObject({ batch_size: 7, config_version: 2 });
-    expect(await store.updatePipeline(made.id, { batch_size: 7 }, "bob")).toMatchObject({ config_version: 2 });
+    expect(await store.pipelines.update(made.id, { batch_size: 7 }, "bob")).toMatchObject({ config_version: 2 });
     const versions = await database.query(
       "SELECT version, author, config->>'batch_size' AS batch_size FROM etl.etl_pipeline_versions ORDER BY version",
     );
@@ -74,9 +75,9 @@ describe("configuration", () => {
 
   it("deletes a pipeline with its history, but not while a runner holds it", async () => {
     const claim = await claimed();
-    await expect(store.deletePipeline(claim.pipeline.id)).rejects.toMatchObject({ code: "STATUS_CONFLICT" });
-    await store.finishRun(claim, { kind: "succeeded" });
-    await store.deletePipeline(claim.pipeline.id);
+    await expect(store.pipelines.delete(claim.pipeline.id)).rejects.toMatchObject({ code: "STATUS_CONFLICT" });
+    await store.queue.finishRun(claim, { kind: "succeeded" });
+    await store.pipelines.delete(claim.pipeline.id);
     expect(await database.query("SELECT id FROM etl.etl_runs")).toEqual([]);
   });
 });
@@ -84,21 +85,21 @@ describe("configuration", () => {
 describe("requests", () => {
   it("R3.3 run is idempotent, and keeps its place in the queue", async () => {
     const { id } = await create();
-    expect(await store.requestRun(id, "api")).toMatchObject({ status: "RUN_REQUESTED" });
+    expect(await store.requests.run(id, "api")).toMatchObject({ status: "RUN_REQUESTED" });
     const place = () => database.query("SELECT run_requested_at, run_trigger FROM etl.etl_pipelines");
     const first = await place();
-    expect(await store.requestRun(id, "schedule")).toMatchObject({ status: "RUN_REQUESTED" });
+    expect(await store.requests.run(id, "schedule")).toMatchObject({ status: "RUN_REQUESTED" });
     expect(await place()).toEqual(first);
   });
 
   it("wakes a listener at once, also for a row changed by hand", async () => {
     let woken = 0;
-    const subscription = await store.onWork(() => {
+    const subscription = await store.queue.onWork(() => {
       woken += 1;
     });
     const { id } = await create();
     const before = woken;
-    await store.requestRun(id, "api");
+    await store.requests.run(id, "api");
     await until("the listener is woken", () => woken > before);
     const { id: second } = await create();
     const beforeByHand = woken;
@@ -109,7 +110,7 @@ describe("requests", () => {
 
   it("listens again after its connection was ended", async () => {
     let woken = 0;
-    const subscription = await store.onWork(() => {
+    const subscription = await store.queue.onWork(() => {
       woken += 1;
     });
     const ended = await database.query(
@@ -129,7 +130,7 @@ describe("claims", () => {
     await other.connect();
     await other.query("BEGIN");
     await other.query("UPDATE etl.etl_pipelines SET status = 'PAUSE_REQUESTED'");
-    const finished = store.finishRun(claim, { kind: "succeeded" });
+    const finished = store.queue.finishRun(claim, { kind: "succeeded" });
     await until("the end of the run waits", async () => {
       const waiting = await database.query(
         "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
@@ -144,7 +145,7 @@ describe("claims", () => {
 
 describe("a lease renewed by another thread", () => {
   const renew = async (claims: Claim[], owner: string) => {
-    const { statement } = store.leaseRenewal();
+    const { statement } = store.queue.leaseRenewal();
     const values = [claims.map(({ pipeline }) => pipeline.id), claims.map(({ epoch }) => epoch), owner, LEASE_MS];
     return (await database.query(statement, values)) as { id: string; status: string; renewed: boolean }[];
   };
@@ -153,7 +154,7 @@ describe("a lease renewed by another thread", () => {
     const owner = randomUUID();
     const [first, second, taken] = [await claimed({}, owner), await claimed({}, owner), await claimed({}, owner)];
     const foreign = await claimed();
-    await store.requestPause(second.pipeline.id);
+    await store.requests.pause(second.pipeline.id);
     await harness.expireLease(first.pipeline.id);
     const answers = await renew([first, second, { ...taken, epoch: taken.epoch - 1 }, foreign], owner);
     expect(new Map(answers.map(({ id, status, renewed }) => [id, { status, renewed }]))).toEqual(
@@ -162,7 +163,7 @@ describe("a lease renewed by another thread", () => {
         [second.pipeline.id, { status: "PAUSE_REQUESTED", renewed: true }],
       ]),
     );
-    expect(await store.rescueExpired()).toEqual([]);
+    expect(await store.queue.rescueExpired()).toEqual([]);
   });
 
   it("passes over a row that somebody holds, so that the other leases do not wait for it", async () => {
@@ -195,23 +196,25 @@ describe("schedules", () => {
   it("R4.8 a changed schedule, or one switched off and on, is planned anew; other changes leave the plan", async () => {
     const { id } = await due();
     const unplanned = { next_run_at: null };
-    expect(await store.updatePipeline(id, { description: "d" }, "t")).toMatchObject({ next_run_at: expect.any(Date) });
-    expect(await store.updatePipeline(id, { schedule_interval: "1h" }, "t")).toMatchObject(unplanned);
+    expect(await store.pipelines.update(id, { description: "d" }, "t")).toMatchObject({
+      next_run_at: expect.any(Date),
+    });
+    expect(await store.pipelines.update(id, { schedule_interval: "1h" }, "t")).toMatchObject(unplanned);
     await harness.planRun(id, 3600);
-    expect(await store.updatePipeline(id, { enabled: false }, "t")).toMatchObject(unplanned);
-    expect((await store.upcomingSchedules(10)).schedules).toEqual([]);
-    expect(await store.updatePipeline(id, { enabled: true }, "t")).toMatchObject(unplanned);
+    expect(await store.pipelines.update(id, { enabled: false }, "t")).toMatchObject(unplanned);
+    expect((await store.schedules.upcoming(10)).schedules).toEqual([]);
+    expect(await store.pipelines.update(id, { enabled: true }, "t")).toMatchObject(unplanned);
     await harness.planRun(id, 3600);
     await database.query("UPDATE etl.etl_pipelines SET schedule_interval = NULL");
-    expect(await store.getPipeline(id)).toMatchObject(unplanned);
+    expect(await store.pipelines.get(id)).toMatchObject(unplanned);
   });
 
   it("does not wait for a row that somebody holds", async () => {
     const schedule = await due();
     const unlock = await holdLock(database.url, "SELECT FROM etl.etl_pipelines FOR UPDATE");
-    expect(await store.advanceSchedule(schedule, muchLater)).toBe("taken");
+    expect(await store.schedules.advance(schedule, muchLater)).toBe("taken");
     await unlock();
-    expect(await store.advanceSchedule(schedule, muchLater)).toBe("fired");
+    expect(await store.schedules.advance(schedule, muchLater)).toBe("fired");
   });
 });
 

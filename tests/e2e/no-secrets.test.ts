@@ -40,7 +40,7 @@ beforeAll(async () => {
     RETRY_ATTEMPTS: "1",
     LOG_LEVEL: "debug",
   };
-  ({ key } = await bench.store.createKey({ name: "test", role: "admin" }, "test"));
+  ({ key } = await bench.store.keys.create({ name: "test", role: "admin" }, "test"));
   api = spawnVitrina(["api"], { cwd: folder, env });
   runner = spawnVitrina(["runner"], { cwd: folder, env });
   await api.untilPrinted("api started");
@@ -84,12 +84,12 @@ async function failing(name: string, more: object): Promise<unknown> {
   const answered = await ask("POST", "/pipelines", JSON.stringify(config));
   expect([201, 422]).toContain(answered);
   // What the API can tell to be wrong beforehand, a runner may still meet when it became so later.
-  if (answered === 422) await bench.store.createPipeline(newPipelineSchema.parse(config), "test");
+  if (answered === 422) await bench.store.pipelines.create(newPipelineSchema.parse(config), "test");
   expect(await ask("POST", `/pipelines/${name}/run`)).toBe(200);
-  await until(`${name} fails`, async () => (await bench.store.getPipeline(name)).status === "FAILED");
+  await until(`${name} fails`, async () => (await bench.store.pipelines.get(name)).status === "FAILED");
   for (const path of ["", "/status", "/runs", "/state"])
     expect(await ask("GET", `/pipelines/${name}${path}`)).toBe(200);
-  const [run] = (await bench.store.listRuns((await bench.store.getPipeline(name)).id, { limit: 1 })).items;
+  const [run] = (await bench.store.runs.list((await bench.store.pipelines.get(name)).id, { limit: 1 })).items;
   return run?.error_code;
 }
 

@@ -26,10 +26,10 @@ async function pausedInLoad(): Promise<Pipeline> {
   const pipeline = await bench.create(CONFIG);
   expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS" });
   await bench.query("UPDATE content.film SET title = title || '!'");
-  const { batchNo } = await bench.store.getState(pipeline.id);
-  await bench.store.requestRun(pipeline.id, "api");
-  await until("a batch is committed", async () => (await bench.store.getState(pipeline.id)).batchNo > batchNo + 1);
-  await bench.store.requestPause(pipeline.id);
+  const { batchNo } = await bench.store.state.get(pipeline.id);
+  await bench.store.requests.run(pipeline.id, "api");
+  await until("a batch is committed", async () => (await bench.store.state.get(pipeline.id)).batchNo > batchNo + 1);
+  await bench.store.requests.pause(pipeline.id);
   expect(await bench.ended(pipeline)).toMatchObject({ status: "PAUSED" });
   expect(await loadTables()).not.toEqual([]);
   return pipeline;
@@ -37,7 +37,7 @@ async function pausedInLoad(): Promise<Pipeline> {
 
 it("an unfinished load of a deleted pipeline is cleared away; what people read stays", async () => {
   const pipeline = await pausedInLoad();
-  await bench.store.deletePipeline(pipeline.id);
+  await bench.store.pipelines.delete(pipeline.id);
   await until("the load is gone", async () => (await loadTables()).length === 0);
   await until("nothing is left to do", async () => (await abandoned()).length === 0);
   expect(await bench.query(`SELECT count(*)::int AS rows FROM ${pipeline.target_table}`)).toEqual([{ rows: 60_000 }]);
@@ -45,7 +45,7 @@ it("an unfinished load of a deleted pipeline is cleared away; what people read s
 
 it("so is that of a pipeline with a new target, while it loads the new one", async () => {
   const pipeline = await pausedInLoad();
-  const moved = await bench.store.updatePipeline(pipeline.id, { target_table: "analytics.elsewhere" }, "test");
+  const moved = await bench.store.pipelines.update(pipeline.id, { target_table: "analytics.elsewhere" }, "test");
   expect(await bench.run(moved)).toMatchObject({ status: "SUCCESS", rows_read: 60_000 });
   await until("the load is gone", async () => (await loadTables()).length === 0);
   expect(await bench.query("SELECT count(*)::int AS rows FROM analytics.elsewhere")).toEqual([{ rows: 60_000 }]);
@@ -54,8 +54,8 @@ it("so is that of a pipeline with a new target, while it loads the new one", asy
 it("a pipeline that has its target again by then keeps its load", async () => {
   const pipeline = await pausedInLoad();
   await bench.stopRunner();
-  await bench.store.updatePipeline(pipeline.id, { target_table: "analytics.elsewhere" }, "test");
-  await bench.store.updatePipeline(pipeline.id, { target_table: pipeline.target_table }, "test");
+  await bench.store.pipelines.update(pipeline.id, { target_table: "analytics.elsewhere" }, "test");
+  await bench.store.pipelines.update(pipeline.id, { target_table: pipeline.target_table }, "test");
   expect(await abandoned()).toEqual([{ target_table: pipeline.target_table }, { target_table: "analytics.elsewhere" }]);
   const before = await loadTables();
   await bench.startRunner();
@@ -71,8 +71,8 @@ it("a target that cannot be reached is tried again later, and keeps no pipeline 
     ELASTICSEARCH_URL: "http://127.0.0.1:9",
   });
   try {
-    const { id } = await unreachable.store.createPipeline(config, "test");
-    await unreachable.store.deletePipeline(id);
+    const { id } = await unreachable.store.pipelines.create(config, "test");
+    await unreachable.store.pipelines.delete(id);
     await unreachable.startRunner();
     const due = "SELECT look_after > clock_timestamp() AS later FROM etl.etl_abandoned_targets";
     await until("it was tried", async () => (await unreachable.query(due))[0]?.["later"]);

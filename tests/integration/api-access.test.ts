@@ -7,7 +7,7 @@ import { requireAccessOfEveryRoute } from "../../src/control-plane/auth/route-ac
 import { eventsOf } from "../../src/control-plane/changes/event-stream.ts";
 import { mayActAs, ROLES, type Role } from "../../src/domain/access.ts";
 import type { PipelineId } from "../../src/domain/pipeline.ts";
-import type { Claim, RunOutcome } from "../../src/meta-store/meta-store.ts";
+import type { Claim, RunOutcome } from "../../src/meta-store/ports/run-queue.ts";
 import { bearer, expectProblem, pipelineBody, startTestApi, type TestApi } from "../support/api-client.ts";
 import { LOGIN_REQUIRED, makeBadKeys, makeKeys, sendAs } from "../support/callers.ts";
 
@@ -170,13 +170,13 @@ describe("what a code task says of its failure", () => {
     const body = pipelineBody(name);
     const created = await sendAs(api, keys.admin, "POST", "/pipelines", body);
     expect(created.status, created.text).toBe(201);
-    await api.store.requestRun(created.body.id, "api");
-    const claim = (await api.store.claimNext(RUNNER, 60_000)) as Claim;
+    await api.store.requests.run(created.body.id, "api");
+    const claim = (await api.store.queue.claimNext(RUNNER, 60_000)) as Claim;
     const fields = JSON.stringify(outcome);
-    await api.store.appendRunLog([
+    await api.store.runLogs.append([
       { runId: claim.runId, at: new Date(), level: "error", message: "run failed", fields },
     ]);
-    await api.store.finishRun(claim, outcome);
+    await api.store.queue.finishRun(claim, outcome);
     return [created.body.id, claim.runId];
   }
 
@@ -207,7 +207,7 @@ describe("what a code task says of its failure", () => {
       error: "Task shelf failed. What the task itself says may quote rows: an operator can read it.",
     });
     const told = JSON.stringify(
-      eventsOf({ pipelines: [], runs: [await api.store.getRun(failed as PipelineId, run)] } as never),
+      eventsOf({ pipelines: [], runs: [await api.store.runs.get(failed as PipelineId, run)] } as never),
     );
     expect(told).toContain("Task shelf failed. ");
     expect(told).not.toContain("Ruritania");

@@ -176,7 +176,7 @@ describe("POST /apply", () => {
   it("changes nothing when one of them runs, and says which", async () => {
     const id = await createPipeline(api, "held");
     await api.post(`/pipelines/${id}/run`);
-    await api.store.claimNext("00000000-0000-0000-0000-000000000001", 60_000);
+    await api.store.queue.claimNext("00000000-0000-0000-0000-000000000001", 60_000);
     const refused = await api.post("/apply", {
       pipelines: [pipelineBody("beside_held"), { name: "held", target_key: ["other"] }],
     });

@@ -30,9 +30,9 @@ describe("R8.5 the audit log", () => {
     const { body: made } = await send("POST", "/api/v1/pipelines", keys.editor, pipelineBody("film"));
     await send("PATCH", "/pipelines/film", keys.editor, { batch_size: 7 });
     await send("POST", `/pipelines/${made.id}/run`, keys.operator);
-    await api.store.claimNext("00000000-0000-4000-8000-000000000000", 60_000).then(async (claimed) => {
+    await api.store.queue.claimNext("00000000-0000-4000-8000-000000000000", 60_000).then(async (claimed) => {
       await send("POST", "/pipelines/film/pause", keys.operator);
-      if (claimed) await api.store.finishRun(claimed, { kind: "paused" });
+      if (claimed) await api.store.queue.finishRun(claimed, { kind: "paused" });
     });
     await send("POST", "/pipelines/film/cancel", keys.operator);
     await send("POST", "/pipelines/film/state/reset?confirm=true", keys.admin);
@@ -144,9 +144,9 @@ describe("R8.5 the audit log", () => {
     await send("POST", "/pipelines", keys.editor, pipelineBody("film"));
     await send("POST", "/pipelines/film/run", keys.operator);
     const before = await entries();
-    const claimed = await api.store.claimNext("00000000-0000-4000-8000-000000000000", 60_000);
+    const claimed = await api.store.queue.claimNext("00000000-0000-4000-8000-000000000000", 60_000);
     if (claimed === undefined) throw new Error("nothing was claimed");
-    await api.store.finishRun(claimed, { kind: "succeeded" });
+    await api.store.queue.finishRun(claimed, { kind: "succeeded" });
     expect(await entries()).toEqual(before);
   });
 

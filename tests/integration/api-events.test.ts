@@ -44,7 +44,7 @@ describe("GET /events", () => {
     const run = await reader.find("the run", ({ name }) => name === "run");
     expect(run.data).toMatchObject({ id: claimed.runId, pipeline_id: id, pipeline_name: "film", status: "RUNNING" });
     expect(run.data).toMatchObject({ rows_read: 0, rows_per_second: 0, batches: 0, estimated_rows: null });
-    await api.store.finishRun(claimed, { kind: "succeeded" });
+    await api.store.queue.finishRun(claimed, { kind: "succeeded" });
     await reader.find("its end", ({ name, data }) => name === "run" && data.status === "SUCCESS");
     const last = await reader.find(
       "the pipeline at rest",
@@ -109,7 +109,7 @@ describe("Last-Event-ID", () => {
     const { id: point } = await before.find("the pipeline", ({ name }) => name === "pipeline");
     before.close();
     const claimed = await claim(api, id);
-    await api.store.finishRun(claimed, { kind: "succeeded" });
+    await api.store.queue.finishRun(claimed, { kind: "succeeded" });
     await createPipeline(api, "other");
     const after = await open("", point);
     await after.find("the other one", ({ data }) => data.name === "other");

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ChangeListener } from "../../src/control-plane/changes/change-listener.ts";
 import type { PipelineId } from "../../src/domain/pipeline.ts";
-import type { Claim } from "../../src/meta-store/meta-store.ts";
+import type { Claim } from "../../src/meta-store/ports/run-queue.ts";
 import {
   type Answer,
   claim,
@@ -35,7 +35,7 @@ function sending(path: string): { answer: Promise<Answer>; arrived(): boolean } 
 const failure = { code: "DATABASE_BUSY", error: "It was busy." } as const;
 
 async function claimAgain(id: string): Promise<Claim> {
-  const claimed = await api.store.claimNext(randomUUID(), LEASE_MS);
+  const claimed = await api.store.queue.claimNext(randomUUID(), LEASE_MS);
   if (claimed?.pipeline.id !== id) throw new Error("the pipeline was not claimed");
   return claimed;
 }
@@ -50,7 +50,7 @@ describe("waiting for a run", () => {
       body: { status: "RUNNING" },
     });
     expect(arrived()).toBe(false);
-    await api.store.finishRun(claimed, { kind: "succeeded" });
+    await api.store.queue.finishRun(claimed, { kind: "succeeded" });
     expect(await answer).toMatchObject({ status: 200, body: { id: claimed.runId, status: "SUCCESS" } });
     expect(await api.get(`/pipelines/${id}/runs/${claimed.runId}?wait=60s`)).toMatchObject({
       body: { status: "SUCCESS" },
@@ -83,8 +83,8 @@ describe("following a request", () => {
     expect(run_request).toBe(1);
     const { answer, arrived } = sending(`/api/v1/pipelines/${id}/status?wait=60s&run_request=1`);
     const first = await claimAgain(id);
-    const second = await api.store.startNextAttempt(first, failure);
-    await api.store.finishRun(second, { kind: "handed_back" });
+    const second = await api.store.queue.startNextAttempt(first, failure);
+    await api.store.queue.finishRun(second, { kind: "handed_back" });
     const third = await claimAgain(id);
     expect((await api.get(`/pipelines/${id}/status?wait=200ms&run_request=1`)).body).toMatchObject({
       status: "RUNNING",
@@ -92,7 +92,7 @@ describe("following a request", () => {
       last_run: { id: third.runId },
     });
     expect(arrived()).toBe(false);
-    await api.store.finishRun(third, { kind: "succeeded" });
+    await api.store.queue.finishRun(third, { kind: "succeeded" });
     expect((await answer).body).toMatchObject({ status: "IDLE", over: true, last_run: { id: third.runId } });
     const { items } = (await api.get(`/pipelines/${id}/runs?run_request=1`)).body;
     expect(items.map(({ id }: { id: string }) => id)).toEqual([third, second, first].map(({ runId }) => runId));
@@ -102,7 +102,7 @@ describe("following a request", () => {
     const id = await createPipeline(api, "film");
     const first = await claim(api, id);
     const { answer } = sending(`/pipelines/${id}/status?wait=60s&run_request=1`);
-    await api.store.finishRun(first, { kind: "failed", ...failure });
+    await api.store.queue.finishRun(first, { kind: "failed", ...failure });
     const { body } = await api.post(`/pipelines/${id}/run`);
     expect(body).toMatchObject({ run_request: 2 });
     const mine = (await answer).body;
@@ -127,7 +127,7 @@ describe("following a request", () => {
     const claimed = await claimAgain(id);
     expect(await ask()).toBe(1);
     await api.post(`/pipelines/${id}/pause`);
-    await api.store.finishRun(claimed, { kind: "paused" });
+    await api.store.queue.finishRun(claimed, { kind: "paused" });
     expect((await api.get(`/pipelines/${id}/status?wait=60s&run_request=1`)).body).toMatchObject({ over: true });
     expect(await ask()).toBe(2);
     await api.database.query("UPDATE etl.etl_pipelines SET status = 'IDLE', run_requested_at = NULL");
@@ -139,7 +139,7 @@ describe("following a request", () => {
     const id = await createPipeline(api, "film");
     const lost = await claim(api, id);
     await api.database.query("UPDATE etl.etl_pipelines SET lease_expires_at = now() - interval '1 minute'");
-    expect(await api.store.rescueExpired()).toMatchObject([{ id, status: "RUN_REQUESTED" }]);
+    expect(await api.store.queue.rescueExpired()).toMatchObject([{ id, status: "RUN_REQUESTED" }]);
     const next = await claimAgain(id);
     const { items } = (await api.get(`/pipelines/${id}/runs?run_request=1`)).body;
     expect(items.map(({ id }: { id: string }) => id)).toEqual([next.runId, lost.runId]);
@@ -152,7 +152,7 @@ describe("the listener behind it", () => {
     const other = await createPipeline(api, "other");
     const listener = new ChangeListener(api.store);
     const heard: string[] = [];
-    const subscription = await api.store.onChange((changed) => void heard.push(String(changed)));
+    const subscription = await api.store.changes.onChange((changed) => void heard.push(String(changed)));
     try {
       const listening = await listener.listen(id);
       // Longer than any test may take: only a change ends it.
@@ -192,7 +192,7 @@ describe("the listener behind it", () => {
       "SELECT pg_terminate_backend(pid) AS cut FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN vitrina_changes%'",
     );
     expect(cut).toEqual([{ cut: true }]);
-    await api.store.finishRun(await claimAgain(id), { kind: "succeeded" });
+    await api.store.queue.finishRun(await claimAgain(id), { kind: "succeeded" });
     expect((await answer).body).toMatchObject({ over: true, status: "IDLE" });
   });
 });

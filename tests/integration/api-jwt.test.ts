@@ -151,7 +151,7 @@ describe("the keys of the login service", () => {
 
   it("do not matter for keys of Vitrina", async () => {
     service.answerWith(500);
-    const { key } = await api.store.createKey({ name: "k", role: "viewer" }, "test");
+    const { key } = await api.store.keys.create({ name: "k", role: "viewer" }, "test");
     expect(await ask(key)).toMatchObject({ status: 200 });
   });
 });

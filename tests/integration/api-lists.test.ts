@@ -200,7 +200,9 @@ describe("ten thousand pipelines", () => {
       after = `&after=${body.next}`;
     }
     expect(count).toBe(10_000);
-    const claimed = await Promise.all(Array.from({ length: 12 }, () => many.store.claimNext(randomUUID(), LEASE_MS)));
+    const claimed = await Promise.all(
+      Array.from({ length: 12 }, () => many.store.queue.claimNext(randomUUID(), LEASE_MS)),
+    );
     const taken = claimed.flatMap((claim) => claim?.pipeline.id ?? []);
     expect(new Set(taken).size).toBe(10);
     expect(taken).toHaveLength(10);

@@ -72,7 +72,7 @@ describe("R9 of each pipeline", () => {
     const restore = await claim(api, id);
     const facts = { dataPath: "none", strategy: "restore the previous index", estimatedRows: null, resumed: false };
     await api.store.batchCommit(restore).describeRun(facts);
-    await api.store.finishRun(restore, { kind: "succeeded" });
+    await api.store.queue.finishRun(restore, { kind: "succeeded" });
     expect(await shown()).toBe(seconds("2026-01-02T03:04:05.5Z"));
   });
 
@@ -105,7 +105,7 @@ describe("R9 of each pipeline", () => {
     const name = `mark_${watermark.replaceAll(/\W/g, "_")}`;
     const config = { mode: "incremental", incremental_key: "id", incremental_id_key: "id" };
     const id = await createPipeline(api, name, config);
-    await api.store.setState((await api.store.getPipeline(id)).id, { value: watermark, id: null });
+    await api.store.state.set((await api.store.pipelines.get(id)).id, { value: watermark, id: null });
     const shown = await look();
     const lag = "vitrina_pipeline_watermark_timestamp_seconds";
     expect(shown.labelValues(lag, "pipeline").includes(name)).toBe(time !== undefined);

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { ReconcileReport } from "../../src/domain/reconcile.ts";
-import type { ReconcileClaim } from "../../src/meta-store/meta-store.ts";
+import type { ReconcileClaim } from "../../src/meta-store/ports/reconciles.ts";
 import { createPipeline, expectProblem, LEASE_MS, startTestApi, type TestApi } from "../support/api-client.ts";
 
 let api: TestApi;
@@ -41,7 +41,7 @@ const REPORT: ReconcileReport = {
 
 /** As a runner would take it. */
 async function claim(): Promise<ReconcileClaim> {
-  const claimed = await api.store.claimReconcile(randomUUID(), LEASE_MS);
+  const claimed = await api.store.reconciles.claim(randomUUID(), LEASE_MS);
   if (claimed === undefined) throw new Error("there was nothing to claim");
   return claimed;
 }
@@ -51,7 +51,7 @@ describe("asking for a reconcile", () => {
     await createPipeline(api, "film");
     expectProblem(await api.get("/pipelines/film/reconcile"), "RECONCILE_NOT_FOUND");
     await api.post("/pipelines/film/reconcile");
-    await api.store.finishReconcile(await claim(), { status: "DIFFERENT", report: REPORT });
+    await api.store.reconciles.finish(await claim(), { status: "DIFFERENT", report: REPORT });
     const first = await api.get("/pipelines/film/reconcile");
     expect(first).toMatchObject({ status: 200, body: { status: "DIFFERENT", report: { missing: { count: 1 } } } });
     const { body } = await api.post("/pipelines/film/reconcile");
@@ -75,12 +75,12 @@ describe("asking for a reconcile", () => {
     const asked = await Promise.all(Array.from({ length: 5 }, () => api.post(`/pipelines/${id}/reconcile`)));
     expect(new Set(asked.map(({ body }) => body.id)).size).toBe(1);
     const claimed = await claim();
-    expect(await api.store.claimReconcile(randomUUID(), LEASE_MS)).toBeUndefined();
+    expect(await api.store.reconciles.claim(randomUUID(), LEASE_MS)).toBeUndefined();
     expect(await api.post(`/pipelines/${id}/reconcile`)).toMatchObject({
       status: 202,
       body: { id: claimed.id, status: "RUNNING", config_version: 1 },
     });
-    expect(await api.store.finishReconcile(claimed, { status: "DIFFERENT", report: REPORT })).toBe(true);
+    expect(await api.store.reconciles.finish(claimed, { status: "DIFFERENT", report: REPORT })).toBe(true);
     const next = await api.post(`/pipelines/${id}/reconcile`);
     expect(next.body.id).not.toBe(claimed.id);
     expect(await api.get(`/pipelines/film/reconciles/${claimed.id}`)).toMatchObject({
@@ -98,10 +98,10 @@ describe("asking for a reconcile", () => {
     const id = await createPipeline(api, "film");
     await api.post("/pipelines/film/reconcile");
     const claimed = await claim();
-    expect(await api.store.extendReconcile(claimed, LEASE_MS, 1)).toBe(true);
+    expect(await api.store.reconciles.extend(claimed, LEASE_MS, 1)).toBe(true);
     expect(await api.delete(`/pipelines/${id}`)).toMatchObject({ status: 204 });
-    expect(await api.store.extendReconcile(claimed, LEASE_MS, 2)).toBe(false);
-    expect(await api.store.finishReconcile(claimed, { status: "MATCH", report: REPORT })).toBe(false);
+    expect(await api.store.reconciles.extend(claimed, LEASE_MS, 2)).toBe(false);
+    expect(await api.store.reconciles.finish(claimed, { status: "MATCH", report: REPORT })).toBe(false);
   });
 });
 
@@ -111,7 +111,7 @@ describe("the reconciles of a pipeline", () => {
     const made: string[] = [];
     for (let n = 0; n < 5; n += 1) {
       made.unshift((await api.post(`/pipelines/${id}/reconcile`)).body.id);
-      await api.store.finishReconcile(await claim(), { status: "MATCH", report: REPORT });
+      await api.store.reconciles.finish(await claim(), { status: "MATCH", report: REPORT });
     }
     const first = (await api.get(`/pipelines/${id}/reconciles?limit=3`)).body;
     const second = (await api.get(`/pipelines/${id}/reconciles?limit=3&after=${first.next}`)).body;
@@ -138,10 +138,10 @@ describe("the lease of a reconcile", () => {
     await api.database.query("UPDATE etl.etl_reconciles SET lease_expires_at = now() - interval '1 second'");
     const next = await claim();
     expect(next).toMatchObject({ id: late.id, epoch: late.epoch + 1 });
-    expect(await api.store.extendReconcile(late, LEASE_MS, 9)).toBe(false);
-    expect(await api.store.finishReconcile(late, { status: "MATCH", report: REPORT })).toBe(false);
+    expect(await api.store.reconciles.extend(late, LEASE_MS, 9)).toBe(false);
+    expect(await api.store.reconciles.finish(late, { status: "MATCH", report: REPORT })).toBe(false);
     const failure = { code: "DATABASE_BUSY", error: "It took too long." } as const;
-    expect(await api.store.finishReconcile(next, { status: "INCONCLUSIVE", failure })).toBe(true);
+    expect(await api.store.reconciles.finish(next, { status: "INCONCLUSIVE", failure })).toBe(true);
     expect((await api.get("/pipelines/film/reconciles")).body.items).toMatchObject([
       { status: "INCONCLUSIVE", error_code: "DATABASE_BUSY", error: "It took too long.", report: null },
     ]);
@@ -151,12 +151,12 @@ describe("the lease of a reconcile", () => {
     await createPipeline(api, "film");
     await api.post("/pipelines/film/reconcile");
     let woken = 0;
-    const subscription = await api.store.onWork(() => {
+    const subscription = await api.store.queue.onWork(() => {
       woken += 1;
     });
     const before = woken;
     for (let n = 0; n < 4; n += 1)
-      expect(await api.store.finishReconcile(await claim(), { status: "WAITING" })).toBe(true);
+      expect(await api.store.reconciles.finish(await claim(), { status: "WAITING" })).toBe(true);
     expect((await api.get("/pipelines/film/reconciles")).body.items).toMatchObject([{ status: "WAITING" }]);
     await subscription.close();
     expect(woken).toBeGreaterThan(before);

@@ -54,8 +54,8 @@ describe("an Idempotency-Key", () => {
     const id = await createPipeline(api, "film");
     const key = randomUUID();
     const first = await post(key, `/pipelines/${id}/run`);
-    const claimed = await api.store.claimNext(randomUUID(), 60_000);
-    if (claimed !== undefined) await api.store.finishRun(claimed, { kind: "succeeded" });
+    const claimed = await api.store.queue.claimNext(randomUUID(), 60_000);
+    if (claimed !== undefined) await api.store.queue.finishRun(claimed, { kind: "succeeded" });
     const again = await post(key, `/pipelines/${id}/run`);
     expect(again.body).toEqual(first.body);
     expect(await api.get(`/pipelines/${id}`)).toMatchObject({ body: { status: "IDLE", run_request: 1 } });

@@ -14,7 +14,7 @@ const task = { name: "shout", language: "TYPESCRIPT", description: "Loud.", para
 
 const register = async (more: object = {}): Promise<string> => {
   const id = randomUUID();
-  await api.store.registerRunner({ id, hostname: "host", pid: 7, version: "1", ...more });
+  await api.store.runners.register({ id, hostname: "host", pid: 7, version: "1", ...more });
   return id;
 };
 
@@ -83,7 +83,7 @@ describe("GET /tasks and GET /runners", () => {
   it("R4.2 tells which pipelines a runner holds, under which run and until when", async () => {
     const id = await createPipeline(api, "held");
     const { runId, runnerId } = await claim(api, id);
-    await api.store.registerRunner({ id: runnerId, hostname: "host", pid: 7, version: "1" });
+    await api.store.runners.register({ id: runnerId, hostname: "host", pid: 7, version: "1" });
     expect((await runners())[runnerId]).toMatchObject({
       hostname: "host",
       holds: [

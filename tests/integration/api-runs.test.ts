@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Claim, RunOutcome } from "../../src/meta-store/meta-store.ts";
+import type { Claim, RunOutcome } from "../../src/meta-store/ports/run-queue.ts";
 import {
   claim,
   createPipeline,
@@ -31,7 +31,7 @@ describe("asking for a run", () => {
     const before = await rowOf(api, id);
     expect(await api.post("/pipelines/film_dim/run")).toMatchObject({ status: 200, body: first.body });
     expect(await rowOf(api, id)).toEqual(before);
-    await api.store.claimNext(randomUUID(), LEASE_MS);
+    await api.store.queue.claimNext(randomUUID(), LEASE_MS);
     expect(await api.post(`/pipelines/${id}/run`)).toMatchObject({ status: 200, body: { status: "RUNNING" } });
     expect((await api.get(`/pipelines/${id}/runs`)).body.items).toHaveLength(1);
   });
@@ -111,7 +111,7 @@ describe("asking to cancel", () => {
       });
     }
     expect(await api.get(`/pipelines/${id}/status`)).toMatchObject({ body: { over: false } });
-    await api.store.finishRun(claimed, { kind: "cancelled" });
+    await api.store.queue.finishRun(claimed, { kind: "cancelled" });
     expect(await api.get(`/pipelines/${id}/status`)).toMatchObject({
       body: { status: "IDLE", over: true, last_run: { status: "CANCELLED" } },
     });
@@ -129,7 +129,7 @@ describe("asking for a pause", () => {
         body: { id, status: "PAUSE_REQUESTED" },
       });
     }
-    await api.store.finishRun(claimed, { kind: "paused" });
+    await api.store.queue.finishRun(claimed, { kind: "paused" });
     expect(await api.post(`/pipelines/${id}/pause`)).toMatchObject({ status: 200, body: { status: "PAUSED" } });
   });
 
@@ -196,8 +196,8 @@ describe("what happened", () => {
     expect(kept.body).toMatchObject({ last_processed_value: "7", scan_position: null });
     const reset = await api.post(`/pipelines/film_dim/state/reset?confirm=true`);
     expect(reset.body).toMatchObject({ last_processed_value: null, scan_position: null });
-    await api.store.requestRun(id as never, "api");
-    await api.store.claimNext(crypto.randomUUID(), 30_000);
+    await api.store.requests.run(id as never, "api");
+    await api.store.queue.claimNext(crypto.randomUUID(), 30_000);
     const refused = await api.post(`/pipelines/${id}/state/reset`);
     expect(refused).toMatchObject({ status: 409, body: { code: "STATUS_CONFLICT", pipeline_status: "RUNNING" } });
   });

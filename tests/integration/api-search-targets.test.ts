@@ -56,11 +56,11 @@ it("asks for the previous index: once, while nothing runs, and only where there 
   expectProblem(await restore("restorable"), "STATUS_CONFLICT");
   const claimed = await claim(api, id);
   expect(claimed.restoreId).toMatch(/^[0-9a-f-]{36}$/);
-  await api.store.finishRun(claimed, { kind: "succeeded" });
+  await api.store.queue.finishRun(claimed, { kind: "succeeded" });
   // The wish is fulfilled: the next run loads.
   const next = await claim(api, id);
   expect(next.restoreId).toBeNull();
-  await api.store.finishRun(next, { kind: "succeeded" });
+  await api.store.queue.finishRun(next, { kind: "succeeded" });
   await createPipeline(api, "a_table");
   expectProblem(await restore("a_table"), "NOT_SUPPORTED");
   await createPipeline(api, "changes", { target_table: "es:mart_e", mode: "incremental", incremental_key: "id" });
@@ -75,7 +75,7 @@ it("R4.7 a wish outlives a runner that is lost over it", async () => {
   await api.database.query("UPDATE etl.etl_pipelines SET lease_expires_at = now() - interval '1 s' WHERE id = $1", [
     id,
   ]);
-  await api.store.rescueExpired();
+  await api.store.queue.rescueExpired();
   const second = await claim(api, id);
   expect(second.restoreId).toBe(first.restoreId);
 });

@@ -473,7 +473,7 @@ describe("a stored pipeline", () => {
     expect(await ask(`/pipelines/${pipeline.name}/validate`, {})).toMatchObject({ valid: true });
     const changed = await ask(`/pipelines/${pipeline.id}/validate`, { source_query: `SELECT title FROM ${table}` });
     expect(told(changed)).toEqual(["error KEY_NOT_IN_QUERY /target_key"]);
-    expect(await bench.store.getPipeline(pipeline.id)).toEqual(pipeline);
+    expect(await bench.store.pipelines.get(pipeline.id)).toEqual(pipeline);
   });
 
   it("R3.4 a change of query under an old checkpoint is announced; stored, it is an error", async () => {
@@ -483,7 +483,7 @@ describe("a stored pipeline", () => {
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS" });
     const change = { source_query: `SELECT id, title, rating, modified FROM ${table} WHERE id > 0` };
     expect(told(await ask(`/pipelines/${pipeline.id}/validate`, change))).toEqual(["warning STATE_OF_OTHER_CONFIG "]);
-    const changed = await bench.store.updatePipeline(pipeline.id, change, "test");
+    const changed = await bench.store.pipelines.update(pipeline.id, change, "test");
     expect(told(await ask(`/pipelines/${pipeline.id}/validate`))).toEqual(["error STATE_OF_OTHER_CONFIG "]);
     expect(await bench.run(changed)).toMatchObject({ status: "FAILED", error_code: "STATE_OF_OTHER_CONFIG" });
   });
@@ -492,7 +492,7 @@ describe("a stored pipeline", () => {
     await bench.query(`CREATE INDEX ON ${table} (modified, id)`);
     const cursor = { mode: "incremental", incremental_key: "modified", incremental_id_key: "id" };
     const pipeline = await bench.create(film(cursor));
-    await bench.store.setState(pipeline.id, { value: "yesterday noon", id: null });
+    await bench.store.state.set(pipeline.id, { value: "yesterday noon", id: null });
     expect(told(await ask(`/pipelines/${pipeline.id}/validate`))).toEqual(["error STATE_UNUSABLE "]);
     expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "STATE_UNUSABLE" });
   });

@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
 import { newPipelineSchema, type Pipeline } from "../../src/domain/pipeline.ts";
 import { startRunner } from "../../src/main/runner.ts";
-import type { Claim, MetaStore } from "../../src/meta-store/meta-store.ts";
+import type { MetaStore } from "../../src/meta-store/meta-store.ts";
+import type { Claim } from "../../src/meta-store/ports/run-queue.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { recordingLog } from "../support/recording-log.ts";
 import { until } from "../support/until.ts";
@@ -48,13 +49,13 @@ async function create(more: object = {}): Promise<Pipeline> {
     batch_size: 100,
     ...more,
   };
-  return store.createPipeline(newPipelineSchema.parse(config), "test");
+  return store.pipelines.create(newPipelineSchema.parse(config), "test");
 }
 
-const runsOf = async ({ id }: Pipeline) => (await store.listRuns(id, { limit: 20 })).items.reverse();
+const runsOf = async ({ id }: Pipeline) => (await store.runs.list(id, { limit: 20 })).items.reverse();
 
 const settled = ({ id }: Pipeline, status: string) =>
-  until(`the pipeline is ${status}`, async () => (await store.getPipeline(id)).status === status);
+  until(`the pipeline is ${status}`, async () => (await store.pipelines.get(id)).status === status);
 
 const rowOf = async ({ id }: Pipeline) =>
   (
@@ -76,12 +77,12 @@ describe("a request that no runner has taken", () => {
 
   it("is withdrawn at once, and no runner finds it", async () => {
     const pipeline = await create();
-    await store.requestRun(pipeline.id, "api");
-    expect(await store.requestCancel(pipeline.id)).toMatchObject({ status: "IDLE" });
-    expect(await store.claimNext(randomUUID(), 3000)).toBeUndefined();
+    await store.requests.run(pipeline.id, "api");
+    expect(await store.requests.cancel(pipeline.id)).toMatchObject({ status: "IDLE" });
+    expect(await store.queue.claimNext(randomUUID(), 3000)).toBeUndefined();
     expect(await runsOf(pipeline)).toEqual([]);
     expect(await rowOf(pipeline)).toMatchObject({ status: "IDLE", ...AT_REST });
-    expect(await store.requestCancel(pipeline.id)).toMatchObject({ status: "IDLE" });
+    expect(await store.requests.cancel(pipeline.id)).toMatchObject({ status: "IDLE" });
   });
 
   it("leaves a pipeline failed as it was: where the trouble may pass, its schedule still tries again", async () => {
@@ -90,27 +91,27 @@ describe("a request that no runner has taken", () => {
       ["TARGET_MISSING", false],
     ] as const) {
       const pipeline = await create();
-      await store.requestRun(pipeline.id, "api");
-      const claim = (await store.claimNext(randomUUID(), 3000)) as Claim;
-      await store.finishRun(claim, { kind: "failed", code, error: "It is away." });
-      await store.requestRun(pipeline.id, "api");
-      expect(await store.requestCancel(pipeline.id)).toMatchObject({ status: "FAILED" });
+      await store.requests.run(pipeline.id, "api");
+      const claim = (await store.queue.claimNext(randomUUID(), 3000)) as Claim;
+      await store.queue.finishRun(claim, { kind: "failed", code, error: "It is away." });
+      await store.requests.run(pipeline.id, "api");
+      expect(await store.requests.cancel(pipeline.id)).toMatchObject({ status: "FAILED" });
       expect(await rowOf(pipeline)).toMatchObject({ ...AT_REST, failure_may_pass: mayPass });
     }
   });
 
   it("leaves a pipeline paused as it was, and takes a restore back with it", async () => {
     const pipeline = await create();
-    await store.requestRun(pipeline.id, "api");
-    const claim = (await store.claimNext(randomUUID(), 3000)) as Claim;
-    await store.requestPause(pipeline.id);
-    await store.finishRun(claim, { kind: "paused" });
-    await store.requestRun(pipeline.id, "api");
-    expect(await store.requestCancel(pipeline.id)).toMatchObject({ status: "PAUSED" });
+    await store.requests.run(pipeline.id, "api");
+    const claim = (await store.queue.claimNext(randomUUID(), 3000)) as Claim;
+    await store.requests.pause(pipeline.id);
+    await store.queue.finishRun(claim, { kind: "paused" });
+    await store.requests.run(pipeline.id, "api");
+    expect(await store.requests.cancel(pipeline.id)).toMatchObject({ status: "PAUSED" });
 
     const other = await create({ mode: "full", incremental_key: null });
-    await store.requestRestore(other.id);
-    expect(await store.requestCancel(other.id)).toMatchObject({ status: "IDLE" });
+    await store.requests.restore(other.id);
+    expect(await store.requests.cancel(other.id)).toMatchObject({ status: "IDLE" });
     expect(await rowOf(other)).toMatchObject(AT_REST);
   });
 });
@@ -146,9 +147,9 @@ describe("a run", () => {
       await start(path);
       const pipeline = await create();
       await stuckAt(pipeline, 501);
-      await store.requestRun(pipeline.id, "api");
+      await store.requests.run(pipeline.id, "api");
       await until("it is stuck", () => isAtIt("wait_event = 'PgSleep'"));
-      expect(await store.requestCancel(pipeline.id)).toMatchObject({ status: "CANCEL_REQUESTED" });
+      expect(await store.requests.cancel(pipeline.id)).toMatchObject({ status: "CANCEL_REQUESTED" });
       await settled(pipeline, "IDLE");
       expect(await runsOf(pipeline)).toMatchObject([
         { status: "CANCELLED", data_path: path, rows_written: 500, batches: 5, error: null, error_code: null },
@@ -157,7 +158,7 @@ describe("a run", () => {
       expect(await database.query(count)).toEqual([{ rows: 500 }]);
 
       await letGo(pipeline);
-      await store.requestRun(pipeline.id, "api");
+      await store.requests.run(pipeline.id, "api");
       await settled(pipeline, "IDLE");
       expect((await runsOf(pipeline)).at(-1)).toMatchObject({ status: "SUCCESS", resumed: true, rows_read: 500 });
       expect(await database.query(count)).toEqual([{ rows: 1000 }]);
@@ -173,10 +174,10 @@ describe("a run", () => {
       incremental_key: null,
       create_target: true,
     });
-    await store.requestRun(pipeline.id, "schedule");
+    await store.requests.run(pipeline.id, "schedule");
     const thinks = "query_start < clock_timestamp() - interval '1 second' AND query LIKE '%2000000000%'";
     await until("it thinks", () => isAtIt(thinks));
-    await store.requestCancel(pipeline.id);
+    await store.requests.cancel(pipeline.id);
     await settled(pipeline, "IDLE");
     expect(await runsOf(pipeline)).toMatchObject([{ status: "CANCELLED", trigger: "schedule", batches: 0 }]);
     await until("the server has given the query up", async () => !(await isAtIt(thinks)));
@@ -186,12 +187,12 @@ describe("a run", () => {
     await start("stream");
     const pipeline = await create();
     await stuckAt(pipeline, 1);
-    await store.requestRun(pipeline.id, "api");
+    await store.requests.run(pipeline.id, "api");
     await until("it is stuck", () => isAtIt("wait_event = 'PgSleep'"));
-    await store.requestPause(pipeline.id);
-    await store.requestCancel(pipeline.id);
-    await expect(store.requestPause(pipeline.id)).rejects.toMatchObject({ code: "STATUS_CONFLICT" });
-    await expect(store.requestRun(pipeline.id, "api")).rejects.toMatchObject({ code: "STATUS_CONFLICT" });
+    await store.requests.pause(pipeline.id);
+    await store.requests.cancel(pipeline.id);
+    await expect(store.requests.pause(pipeline.id)).rejects.toMatchObject({ code: "STATUS_CONFLICT" });
+    await expect(store.requests.run(pipeline.id, "api")).rejects.toMatchObject({ code: "STATUS_CONFLICT" });
     await settled(pipeline, "IDLE");
     expect(await runsOf(pipeline)).toMatchObject([{ status: "CANCELLED" }]);
   });
@@ -200,9 +201,9 @@ describe("a run", () => {
 describe("how the run is told to end", () => {
   async function cancelled(): Promise<Claim> {
     const pipeline = await create();
-    await store.requestRun(pipeline.id, "api");
-    const claim = (await store.claimNext(randomUUID(), 3000)) as Claim;
-    await store.requestCancel(pipeline.id);
+    await store.requests.run(pipeline.id, "api");
+    const claim = (await store.queue.claimNext(randomUUID(), 3000)) as Claim;
+    await store.requests.cancel(pipeline.id);
     return claim;
   }
   const failure = { code: "DATABASE_UNAVAILABLE", error: "It is away." } as const;
@@ -216,15 +217,15 @@ describe("how the run is told to end", () => {
     ["a failure is told", { kind: "failed", ...failure }, "FAILED", "FAILED"],
   ] as const)("%s", async (_, outcome, status, run) => {
     const claim = await cancelled();
-    expect(await store.finishRun(claim, outcome)).toBe(status);
+    expect(await store.queue.finishRun(claim, outcome)).toBe(status);
     expect(await runsOf(claim.pipeline)).toMatchObject([{ status: run }]);
   });
 
   it("a runner that is lost: recovery ends the run as cancelled, and nobody takes it up again", async () => {
     const { pipeline } = await cancelled();
     await database.query("UPDATE etl.etl_pipelines SET lease_expires_at = clock_timestamp() - interval '1 second'");
-    expect(await store.rescueExpired()).toMatchObject([{ id: pipeline.id, status: "IDLE", code: null }]);
+    expect(await store.queue.rescueExpired()).toMatchObject([{ id: pipeline.id, status: "IDLE", code: null }]);
     expect(await runsOf(pipeline)).toMatchObject([{ status: "CANCELLED", error: null }]);
-    expect(await store.claimNext(randomUUID(), 3000)).toBeUndefined();
+    expect(await store.queue.claimNext(randomUUID(), 3000)).toBeUndefined();
   });
 });

@@ -74,7 +74,7 @@ describe("a source table with another history", () => {
     const pipeline = await films(BY_STAMP);
     await bench.run(pipeline);
     await bench.query(`VACUUM FULL ${pipeline.source}`);
-    await bench.store.keepState(pipeline.id);
+    await bench.store.state.keep(pipeline.id);
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 0, notes: [] });
   });
 });

@@ -59,7 +59,7 @@ async function openStand(meta: ServerCopy, target: ServerCopy, source: ServerCop
     warnings: () => JSON.stringify(log.entries),
     create(config = {}) {
       made += 1;
-      return store.createPipeline(
+      return store.pipelines.create(
         newPipelineSchema.parse({
           name: `films_${made}`,
           source_connection: "films",
@@ -73,9 +73,9 @@ async function openStand(meta: ServerCopy, target: ServerCopy, source: ServerCop
       );
     },
     async run({ id }) {
-      await store.requestRun(id, "api");
-      await until("the run has ended", async () => ["IDLE", "FAILED"].includes((await store.getPipeline(id)).status));
-      return (await store.listRuns(id, { limit: 1 })).items[0] as Run;
+      await store.requests.run(id, "api");
+      await until("the run has ended", async () => ["IDLE", "FAILED"].includes((await store.pipelines.get(id)).status));
+      return (await store.runs.list(id, { limit: 1 })).items[0] as Run;
     },
   };
 }

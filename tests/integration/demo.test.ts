@@ -26,7 +26,7 @@ afterAll(() => database.drop());
 const load = (settings: Settings, tasks: readonly TaskDescription[] = []): Promise<string> =>
   loadDemo(settings, database.url, store, tasks);
 const pipelines = async (): Promise<string[]> =>
-  (await store.listPipelines({ limit: 100 })).items.map(({ name }) => name);
+  (await store.pipelines.list({ limit: 100 })).items.map(({ name }) => name);
 const searched = async (): Promise<string[]> => (await pipelines()).filter((name) => name.endsWith("_es"));
 
 it("R1.4 a row of the demo's marts has updated_at, and a run changes it with the row and not otherwise", async () => {
@@ -36,13 +36,13 @@ it("R1.4 a row of the demo's marts has updated_at, and a run changes it with the
   expect(await load(withTasks, tasks)).toBe("loaded");
   const runner = await startRunner(withTasks, database.urls, log);
   const runAll = async (): Promise<number[]> => {
-    const { items } = await store.listPipelines({ limit: 100 });
-    for (const { id } of items) await store.requestRun(id, "api");
+    const { items } = await store.pipelines.list({ limit: 100 });
+    for (const { id } of items) await store.requests.run(id, "api");
     return Promise.all(
       items.map(({ id }) =>
         until("the run ends", async () => {
-          const [run] = (await store.listRuns(id, { limit: 1 })).items;
-          return (await store.getPipeline(id)).status === "IDLE" && run?.status === "SUCCESS" && [run.rows_written];
+          const [run] = (await store.runs.list(id, { limit: 1 })).items;
+          return (await store.pipelines.get(id)).status === "IDLE" && run?.status === "SUCCESS" && [run.rows_written];
         }),
       ),
     ).then((counts) => counts.flat());
@@ -50,7 +50,7 @@ it("R1.4 a row of the demo's marts has updated_at, and a run changes it with the
   const rowsOf = (table: string) =>
     database.query(`SELECT t::text AS row, updated_at::text FROM ${table} t ORDER BY 1`);
   const allRows = async () => {
-    const { items } = await store.listPipelines({ limit: 100 });
+    const { items } = await store.pipelines.list({ limit: 100 });
     return Promise.all(items.map(({ target_table }) => rowsOf(target_table)));
   };
   try {
@@ -65,7 +65,7 @@ it("R1.4 a row of the demo's marts has updated_at, and a run changes it with the
     expect(changed).toEqual([{ row: expect.stringContaining("Drama"), updated_at: expect.any(String) }]);
   } finally {
     await runner.stop();
-    for (const { id } of (await store.listPipelines({ limit: 100 })).items) await store.deletePipeline(id);
+    for (const { id } of (await store.pipelines.list({ limit: 100 })).items) await store.pipelines.delete(id);
   }
 });
 
@@ -79,8 +79,8 @@ describe("R1.4 the demo's pipelines", () => {
     const added = await searched();
     expect(added.length).toBeGreaterThan(1);
 
-    const { id, name } = await store.getPipeline(added[0] as string);
-    await store.deletePipeline(id);
+    const { id, name } = await store.pipelines.get(added[0] as string);
+    await store.pipelines.delete(id);
     expect(await load(withSearch)).toBe("present");
     expect(await searched()).toEqual(added.filter((one) => one !== name));
 
@@ -92,7 +92,7 @@ describe("R1.4 the demo's pipelines", () => {
       "The demo comes without viewer_segments_full: TASKS_DIR has no PYTHON task viewer_segment.",
     ]);
     const python = { ...task, name: "viewer_segment", language: "PYTHON" } as const;
-    await store.deletePipeline((await store.getPipeline("film_shelf_full")).id);
+    await store.pipelines.delete((await store.pipelines.get("film_shelf_full")).id);
     expect(await load(withSearch, [task, python])).toBe("extended");
     expect(await pipelines()).toContain("viewer_segments_full");
     expect(await load(withSearch, [task, python])).toBe("present");

@@ -55,7 +55,7 @@ describe.each(WAYS)("a full load with %s", (_, config, strategy) => {
     await bench.query("CREATE TABLE kept AS TABLE content.film; DELETE FROM content.film");
     expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "SOURCE_EMPTY" });
     expect(await bench.query(`SELECT count(*)::int AS n FROM ${pipeline.target_table}`)).toEqual([{ n: 50 }]);
-    await bench.store.updatePipeline(pipeline.id, { allow_empty: true }, "test");
+    await bench.store.pipelines.update(pipeline.id, { allow_empty: true }, "test");
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_deleted: 50 });
     expect(await bench.rowsOf(pipeline.target_table)).toEqual([]);
   });
@@ -68,7 +68,7 @@ describe.each(WAYS)("a full load with %s", (_, config, strategy) => {
     expect(refused).toMatchObject({ status: "FAILED", error_code: "TOO_MANY_DELETIONS" });
     expect(refused.error).toContain("30 of 100 rows");
     expect(await bench.query(`SELECT count(*)::int AS n FROM ${pipeline.target_table}`)).toEqual([{ n: 100 }]);
-    await bench.store.updatePipeline(pipeline.id, { max_delete_percent: 30 }, "test");
+    await bench.store.pipelines.update(pipeline.id, { max_delete_percent: 30 }, "test");
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_deleted: 30 });
     await requireEqual(pipeline);
   });
@@ -81,11 +81,11 @@ describe.each(WAYS)("a full load with %s", (_, config, strategy) => {
       GRANT SELECT ON ${table} TO vitrina_meta; CREATE INDEX by_title ON ${table} (title)`);
     await bench.query("UPDATE content.film SET title = 'b' || id; INSERT INTO content.film VALUES (9999, 'b')");
     const seen = new Set<string>();
-    await bench.store.requestRun(pipeline.id, "api");
+    await bench.store.requests.run(pipeline.id, "api");
     await until("the run ends", async () => {
       const [row] = await bench.query("SELECT * FROM public.seen");
       seen.add(JSON.stringify(row));
-      return (await bench.store.getPipeline(pipeline.id)).status === "IDLE";
+      return (await bench.store.pipelines.get(pipeline.id)).status === "IDLE";
     });
     const [last] = await bench.query("SELECT * FROM public.seen");
     seen.add(JSON.stringify(last));
@@ -102,7 +102,7 @@ describe.each(WAYS)("a full load with %s", (_, config, strategy) => {
     // Into a new table, and onto the target.
     for (let round = 1; round <= 2; round += 1) {
       const paused = await runToPause(bench, pipeline);
-      const { scanPosition, progress, watermark } = await bench.store.getState(pipeline.id);
+      const { scanPosition, progress, watermark } = await bench.store.state.get(pipeline.id);
       expect([progress, watermark]).toEqual([
         { value: null, id: scanPosition?.[0] },
         { value: null, id: null },
@@ -114,7 +114,7 @@ describe.each(WAYS)("a full load with %s", (_, config, strategy) => {
       const rest = await bench.run(pipeline);
       expect(rest).toMatchObject({ status: "SUCCESS", resumed: true, rows_read: 2000 - paused.rows_read });
       expect(rest.notes.join()).toContain("A further run follows by itself");
-      const [next] = (await bench.store.listRuns(pipeline.id, { limit: 1 })).items;
+      const [next] = (await bench.store.runs.list(pipeline.id, { limit: 1 })).items;
       expect(next).toMatchObject({ trigger: "follow_up", status: "SUCCESS", rows_read: 1999, rows_deleted: 1 });
       expect(next).toMatchObject({ run_request: rest.run_request, resumed: false, notes: [] });
       await requireEqual(pipeline);
@@ -130,10 +130,10 @@ it("R5.1 by push-down reads one snapshot, whatever changes while it runs, and al
   await bench.query(`ALTER TABLE ${pipeline.target_table} ADD CHECK (title <> 'refused');
     UPDATE content.film SET title = CASE WHEN id = 1500 THEN 'refused' ELSE title || '!' END`);
   const before = await bench.rowsOf("(SELECT id, title FROM content.film WHERE title <> 'refused')");
-  const { batchNo } = await bench.store.getState(pipeline.id);
+  const { batchNo } = await bench.store.state.get(pipeline.id);
   const letGo = await holdBatch(bench, pipeline, 2);
-  await bench.store.requestRun(pipeline.id, "api");
-  const batches = async () => (await bench.store.getState(pipeline.id)).batchNo - batchNo;
+  await bench.store.requests.run(pipeline.id, "api");
+  const batches = async () => (await bench.store.state.get(pipeline.id)).batchNo - batchNo;
   await until("a batch is committed", async () => (await batches()) > 0);
   await bench.query("UPDATE content.film SET id = -id, title = 'moved' WHERE id % 2 = 0");
   expect(await batches()).toBe(1);
@@ -147,7 +147,7 @@ describe("the target", () => {
   it("gets missing columns when the pipeline allows it", async () => {
     const pipeline = await films(10, { add_columns: true });
     await bench.run(pipeline);
-    await bench.store.updatePipeline(
+    await bench.store.pipelines.update(
       pipeline.id,
       { source_query: "SELECT id, title, length(title) AS size FROM content.film" },
       "test",
@@ -247,11 +247,11 @@ describe("rows that the target refuses", () => {
     const pipeline = await films(1000, { target_table: "analytics.strict", max_rejects: 15 });
     const run = await bench.run(pipeline);
     expect(run).toMatchObject({ status: "FAILED", error_code: "TOO_MANY_REJECTS", rows_read: 100, rows_rejected: 10 });
-    expect(await bench.store.getState(pipeline.id)).toMatchObject({ scanPosition: ["100"] });
+    expect(await bench.store.state.get(pipeline.id)).toMatchObject({ scanPosition: ["100"] });
     expect(await bench.rowsOf("analytics.strict")).toEqual([]);
     // Those of the batch that was given up can be looked at, too, until a run gets past them.
     const keys = async () => {
-      const { items } = await bench.store.listRejects(pipeline.id, { limit: 200 });
+      const { items } = await bench.store.rejects.list(pipeline.id, { limit: 200 });
       return items.map(({ key }) => Number(key?.["id"])).sort((a, b) => a - b);
     };
     const refusedUpTo = (last: number) => Array.from({ length: last / 10 }, (_, n) => 10 * n + 3);

@@ -7,7 +7,8 @@ import { type Heartbeat, Heartbeats } from "../../src/data-plane/heartbeat.ts";
 import { monotonicMs } from "../../src/data-plane/heartbeat-messages.ts";
 import { leaseTiming } from "../../src/domain/lease.ts";
 import { newPipelineSchema } from "../../src/domain/pipeline.ts";
-import type { Claim, MetaStore } from "../../src/meta-store/meta-store.ts";
+import type { MetaStore } from "../../src/meta-store/meta-store.ts";
+import type { Claim } from "../../src/meta-store/ports/run-queue.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { holdLock } from "../support/hold-lock.ts";
 import { recordingLog } from "../support/recording-log.ts";
@@ -37,18 +38,18 @@ afterEach(async () => {
 
 async function waitingPipeline(): Promise<void> {
   const name = `p_${randomUUID().slice(0, 8)}`;
-  const made = await store.createPipeline(newPipelineSchema.parse({ name, target_table: "analytics.t" }), "test");
-  await store.requestRun(made.id, "api");
+  const made = await store.pipelines.create(newPipelineSchema.parse({ name, target_table: "analytics.t" }), "test");
+  await store.requests.run(made.id, "api");
 }
 
 async function held(): Promise<{ claim: Claim; heartbeat: Heartbeat }> {
   await waitingPipeline();
   if (heartbeats === undefined) {
-    heartbeats = new Heartbeats({ renewal: store.leaseRenewal(), runnerId, timing, log });
+    heartbeats = new Heartbeats({ renewal: store.queue.leaseRenewal(), runnerId, timing, log });
     await heartbeats.start();
   }
   const heldSince = monotonicMs();
-  const claim = (await store.claimNext(runnerId, LEASE_MS)) as Claim;
+  const claim = (await store.queue.claimNext(runnerId, LEASE_MS)) as Claim;
   return { claim, heartbeat: heartbeats.hold(claim, heldSince, log) };
 }
 
@@ -105,7 +106,7 @@ describe("the heartbeat of a runner whose event loop stands still", () => {
     const [claimedLease] = await database.query("SELECT lease_expires_at AS ends FROM etl.etl_pipelines");
     const rescued: unknown[] = [];
     const free = await until("it is free again", async () => {
-      rescued.push(...(await store.rescueExpired()));
+      rescued.push(...(await store.queue.rescueExpired()));
       return reached("free");
     });
     expect(rescued).toEqual([]);
@@ -131,7 +132,7 @@ describe("the heartbeat", () => {
     await Promise.all([beats(first.claim, 3), beats(second.claim, 3)]);
     expect(await heartbeatBackends()).toHaveLength(1);
     first.heartbeat.stop();
-    const rescued = await until("the released one runs out", async () => (await store.rescueExpired())[0]);
+    const rescued = await until("the released one runs out", async () => (await store.queue.rescueExpired())[0]);
     expect(rescued.id).toBe(first.claim.pipeline.id);
     expect(second.heartbeat.lost).toBe(false);
   });
@@ -139,7 +140,7 @@ describe("the heartbeat", () => {
   it("brings a pause request to the run, and interrupts whoever waits", async () => {
     const { claim, heartbeat } = await held();
     expect(heartbeat.status).toBe("RUNNING");
-    await store.requestPause(claim.pipeline.id);
+    await store.requests.pause(claim.pipeline.id);
     await until("it is interrupted", () => heartbeat.interruptSignal.aborted);
     expect(heartbeat).toMatchObject({ status: "PAUSE_REQUESTED", lost: false });
   });
@@ -155,7 +156,7 @@ describe("the heartbeat", () => {
     });
     await beats(claim, 2);
     expect(heartbeat.lost).toBe(false);
-    expect(await store.rescueExpired()).toEqual([]);
+    expect(await store.queue.rescueExpired()).toEqual([]);
   });
 
   it("R4.7 reports a lease that was taken away, and only that one", async () => {
@@ -197,7 +198,7 @@ describe("the heartbeat", () => {
     const deaths = (): number => listening.entries.filter(({ level }) => level === "error").length;
     // No number of milliseconds: the thread fails when it wants to wait. No lease runs out in this test.
     const deadly = { ...timing, durationMs: 600_000, heartbeatMs: 10n as never };
-    heartbeats = new Heartbeats({ renewal: store.leaseRenewal(), runnerId, timing: deadly, log: listening });
+    heartbeats = new Heartbeats({ renewal: store.queue.leaseRenewal(), runnerId, timing: deadly, log: listening });
     const first = await held();
     await until("its lease is lost", () => first.heartbeat.lost);
     expect(listening.has("the heartbeat thread failed")).toBe(true);

@@ -131,7 +131,7 @@ describe("a hostile owner of the database", () => {
     expect(await loadDemo(database.settings, database.url, store)).toBe("loaded");
     const runner = await startRunner(database.settings, database.urls, createLog({ level: "silent" }));
     try {
-      const { id } = await store.createPipeline(
+      const { id } = await store.pipelines.create(
         newPipelineSchema.parse({
           name: "genres",
           source_query: "SELECT id, name, modified FROM content.genre",
@@ -144,9 +144,9 @@ describe("a hostile owner of the database", () => {
         }),
         "test",
       );
-      await store.requestRun(id, "api");
-      await until("the run is over", async () => (await store.getPipeline(id)).status === "IDLE");
-      const [run] = (await store.listRuns(id, { limit: 1 })).items;
+      await store.requests.run(id, "api");
+      await until("the run is over", async () => (await store.pipelines.get(id)).status === "IDLE");
+      const [run] = (await store.runs.list(id, { limit: 1 })).items;
       expect(run).toMatchObject({ status: "SUCCESS", data_path: "push-down", rows_written: 26 });
     } finally {
       await runner.stop();

@@ -32,7 +32,7 @@ async function requireEqual(pipeline: Pipeline): Promise<void> {
   expect(await bench.rowsOf(pipeline.target_table)).toEqual(await bench.rowsOf(`(${pipeline.source_query})`));
 }
 
-const state = async (pipeline: Pipeline) => (await bench.store.getState(pipeline.id)).watermark;
+const state = async (pipeline: Pipeline) => (await bench.store.state.get(pipeline.id)).watermark;
 
 describe("an incremental load", () => {
   it("R5.2 reads everything once, then only what changed", async () => {
@@ -184,7 +184,7 @@ describe("an incremental load", () => {
   it("refuses rows without a key by default, and leaves them out on request", async () => {
     const pipeline = await films(`VALUES (1, 'a', ${OLD}), (2, 'no stamp', NULL)`);
     expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "CURSOR_NULL", rows_read: 0 });
-    await bench.store.updatePipeline(pipeline.id, { null_cursor: "exclude" }, "test");
+    await bench.store.pipelines.update(pipeline.id, { null_cursor: "exclude" }, "test");
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 1 });
   });
 
@@ -205,15 +205,15 @@ describe("an incremental load", () => {
   it("does not reuse a position for another query, until somebody decides", async () => {
     const pipeline = await films(`SELECT n, 'film ' || n, ${OLD} FROM generate_series(1, 10) n`);
     await bench.run(pipeline);
-    await bench.store.updatePipeline(
+    await bench.store.pipelines.update(
       pipeline.id,
       { source_query: "SELECT id, upper(title) AS title, modified FROM content.film" },
       "test",
     );
     expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "STATE_OF_OTHER_CONFIG" });
-    await bench.store.keepState(pipeline.id);
+    await bench.store.state.keep(pipeline.id);
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 0 });
-    await bench.store.resetState(pipeline.id);
+    await bench.store.state.reset(pipeline.id);
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 10, rows_written: 10 });
   });
 
@@ -262,7 +262,7 @@ describe("an incremental load", () => {
     await writer.query(`BEGIN; INSERT INTO content.film VALUES (100000, 'late', clock_timestamp())`);
     await bench.query("INSERT INTO content.film VALUES (100001, 'after', clock_timestamp())");
     const paused = await runToPause(bench, pipeline);
-    const { safePoint, scanPosition, progress, watermark } = await bench.store.getState(pipeline.id);
+    const { safePoint, scanPosition, progress, watermark } = await bench.store.state.get(pipeline.id);
     expect(safePoint).not.toBeNull();
     // How far the first load has come is shown, and is no watermark: rows committed late lie before it.
     const [value, id] = scanPosition ?? [];

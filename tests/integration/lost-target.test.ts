@@ -79,7 +79,7 @@ describe("an incremental target", () => {
   it("that the pipeline may not create waits for a person, who resets or keeps the state", async () => {
     const pipeline = await films(200);
     await bench.run(pipeline);
-    await bench.store.updatePipeline(pipeline.id, { create_target: false }, "test");
+    await bench.store.pipelines.update(pipeline.id, { create_target: false }, "test");
     await bench.query(`TRUNCATE ${pipeline.target_table}`);
     await add(pipeline, 201);
     for (let tries = 0; tries < 2; tries++) {
@@ -87,12 +87,12 @@ describe("an incremental target", () => {
       expect(run).toMatchObject({ status: "FAILED", error_code: "TARGET_REPLACED", rows_read: 0 });
       expect(run.error).toMatch(/was emptied by somebody.* reset.* keep/);
     }
-    await bench.store.keepState(pipeline.id);
+    await bench.store.state.keep(pipeline.id);
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 1, notes: [] });
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 0 });
     await bench.query(`TRUNCATE ${pipeline.target_table}`);
     expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "TARGET_REPLACED" });
-    await bench.store.resetState(pipeline.id);
+    await bench.store.state.reset(pipeline.id);
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 201 });
     await requireEqual(pipeline);
   });
@@ -112,16 +112,16 @@ describe("an incremental target", () => {
 
   it("that a person begins in the middle is created, and not read from the start", async () => {
     const pipeline = await films(20);
-    await bench.store.setState(pipeline.id, { value: "2020-01-01 00:00:15+00", id: null });
+    await bench.store.state.set(pipeline.id, { value: "2020-01-01 00:00:15+00", id: null });
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 6, notes: [] });
   });
 
   it("keeping the position for another query does not hide that the target is empty", async () => {
     const pipeline = await films(20);
     await bench.run(pipeline);
-    await bench.store.updatePipeline(pipeline.id, { source_query: `${pipeline.source_query} WHERE true` }, "test");
+    await bench.store.pipelines.update(pipeline.id, { source_query: `${pipeline.source_query} WHERE true` }, "test");
     await bench.query(`TRUNCATE ${pipeline.target_table}`);
-    await bench.store.keepState(pipeline.id);
+    await bench.store.state.keep(pipeline.id);
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 20 });
     await requireEqual(pipeline);
   });
@@ -134,7 +134,7 @@ describe("a column that the query returns only now", () => {
   const star = async (more: object = {}): Promise<Films> => {
     const pipeline = await films(200, more);
     const source_query = `SELECT * FROM ${pipeline.source}`;
-    await bench.store.updatePipeline(pipeline.id, { source_query }, "test");
+    await bench.store.pipelines.update(pipeline.id, { source_query }, "test");
     await bench.run(pipeline);
     return { ...pipeline, source_query };
   };
@@ -154,12 +154,12 @@ describe("a column that the query returns only now", () => {
 
   it("waits for a person where the target is not the pipeline's own", async () => {
     const pipeline = await star();
-    await bench.store.updatePipeline(pipeline.id, { create_target: false }, "test");
+    await bench.store.pipelines.update(pipeline.id, { create_target: false }, "test");
     await bench.query(`ALTER TABLE ${pipeline.source} ${WIDER}; ALTER TABLE ${pipeline.target_table} ADD shelf text`);
     const run = await bench.run(pipeline);
     expect(run).toMatchObject({ status: "FAILED", error_code: "TARGET_REPLACED", rows_read: 0 });
     expect(run.error).toMatch(/without "shelf", which the query returns now.* reset.* keep/);
-    await bench.store.keepState(pipeline.id);
+    await bench.store.state.keep(pipeline.id);
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 0, notes: [] });
   });
 
@@ -167,8 +167,8 @@ describe("a column that the query returns only now", () => {
     const pipeline = await films(20, { add_columns: true });
     await bench.run(pipeline);
     const source_query = `SELECT id, title, modified, 'top' AS shelf FROM ${pipeline.source}`;
-    await bench.store.updatePipeline(pipeline.id, { source_query }, "test");
-    await bench.store.keepState(pipeline.id);
+    await bench.store.pipelines.update(pipeline.id, { source_query }, "test");
+    await bench.store.state.keep(pipeline.id);
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 0, notes: [] });
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 0, notes: [] });
   });
@@ -197,8 +197,8 @@ it.each(UNFINISHED)("an unfinished load in mode %s does not go on into a target 
 it("a target that is truncated while a run writes to it fails the attempt, and the next one begins anew", async () => {
   const pipeline = await films(600);
   const letGo = await holdBatch(bench, pipeline, 3);
-  await bench.store.requestRun(pipeline.id, "api");
-  await until("batches are committed", async () => (await bench.store.getState(pipeline.id)).batchNo === 2);
+  await bench.store.requests.run(pipeline.id, "api");
+  await until("batches are committed", async () => (await bench.store.state.get(pipeline.id)).batchNo === 2);
   // It waits for the batch that is held, and comes before the next one.
   const truncating = bench.query(`TRUNCATE ${pipeline.target_table}`);
   const waiting = "SELECT FROM pg_locks WHERE NOT granted AND relation = to_regclass($1)";
@@ -206,7 +206,7 @@ it("a target that is truncated while a run writes to it fails the attempt, and t
   await letGo();
   await truncating;
   expect(await bench.ended(pipeline)).toMatchObject({ status: "SUCCESS", attempt: 2, rows_read: 600 });
-  const { items } = await bench.store.listRuns(pipeline.id, { limit: 5 });
+  const { items } = await bench.store.runs.list(pipeline.id, { limit: 5 });
   expect(items.map(({ error_code }) => error_code)).toEqual([null, "TARGET_CHANGED"]);
   await requireEqual(pipeline);
 });
@@ -220,11 +220,11 @@ describe("a target that is emptied when a run has written everything", () => {
     async (statement) => {
       const pipeline = await films(200);
       enableFaults("load_read:1:delay:3000");
-      await bench.store.requestRun(pipeline.id, "api");
-      await until("all batches are written", async () => (await bench.store.getState(pipeline.id)).batchNo === 4);
+      await bench.store.requests.run(pipeline.id, "api");
+      await until("all batches are written", async () => (await bench.store.state.get(pipeline.id)).batchNo === 4);
       await bench.query(`${statement} ${pipeline.target_table}`);
       await bench.ended(pipeline);
-      const { items } = await bench.store.listRuns(pipeline.id, { limit: 5 });
+      const { items } = await bench.store.runs.list(pipeline.id, { limit: 5 });
       expect(items.map(({ error_code }) => error_code)).toEqual([null, "TARGET_CHANGED"]);
       await requireEqual(pipeline);
     },

@@ -33,13 +33,13 @@ afterEach(async () => {
 
 async function ended(pipeline: Pipeline, id: string): Promise<Reconcile> {
   return until("the reconcile ends", async () => {
-    const found = await bench.store.getReconcile(pipeline.id, id);
+    const found = await bench.store.reconciles.get(pipeline.id, id);
     return ["WAITING", "RUNNING"].includes(found.status) ? undefined : found;
   });
 }
 
 async function reconcile(pipeline: Pipeline): Promise<Reconcile & { report: ReconcileReport }> {
-  const { id } = await bench.store.requestReconcile(pipeline.id, "test");
+  const { id } = await bench.store.reconciles.request(pipeline.id, "test");
   const done = await ended(pipeline, id);
   if (done.report === null) throw new Error(`There is no report: ${done.error}`);
   return done as Reconcile & { report: ReconcileReport };
@@ -297,7 +297,7 @@ describe("a reconcile that cannot be done", () => {
     ],
   ])("says why: %s", async (_, config, code) => {
     const pipeline = await bench.create({ target_key: ["id"], ...config });
-    const { id } = await bench.store.requestReconcile(pipeline.id, "test");
+    const { id } = await bench.store.reconciles.request(pipeline.id, "test");
     expect(await ended(pipeline, id)).toMatchObject({ status: "FAILED", error_code: code, report: null });
   });
 
@@ -319,7 +319,7 @@ describe("a reconcile that cannot be done", () => {
       target_key: ["id"],
       create_target: false,
     });
-    const { id } = await bench.store.requestReconcile(pipeline.id, "test");
+    const { id } = await bench.store.reconciles.request(pipeline.id, "test");
     expect(await ended(pipeline, id)).toMatchObject({ status: "INCONCLUSIVE", error_code: "SEARCH_BUSY" });
     expect(asked).toBeGreaterThan(0);
   });
@@ -334,7 +334,7 @@ describe("a reconcile that cannot be done", () => {
       target_key: ["id"],
     });
     await bench.query(`CREATE TABLE ${pipeline.target_table} (id int PRIMARY KEY, slept text)`);
-    const { id } = await bench.store.requestReconcile(pipeline.id, "test");
+    const { id } = await bench.store.reconciles.request(pipeline.id, "test");
     const done = await ended(pipeline, id);
     expect(done).toMatchObject({ status: "INCONCLUSIVE", error_code: "STATEMENT_TIMEOUT", report: null });
     expect(done.error).toMatch(/READ_TIMEOUT_SECONDS/);

@@ -58,18 +58,18 @@ async function refusing(config: object, key = "id"): Promise<Pipeline> {
 }
 
 async function rejected({ id }: Pipeline) {
-  return (await bench.store.listRejects(id, { limit: 200 })).items;
+  return (await bench.store.rejects.list(id, { limit: 200 })).items;
 }
 
 const keysOf = async (pipeline: Pipeline) => (await rejected(pipeline)).map(({ key }) => key?.["id"]).reverse();
 
 async function retry(pipeline: Pipeline, ids?: number[]) {
-  expect(await bench.store.retryRejects(pipeline.id, ids)).toBeGreaterThan(0);
+  expect(await bench.store.rejects.retry(pipeline.id, ids)).toBeGreaterThan(0);
   return bench.ended(pipeline);
 }
 
 const position = async ({ id }: Pipeline) => {
-  const { watermark, candidate, scanPosition } = await bench.store.getState(id);
+  const { watermark, candidate, scanPosition } = await bench.store.state.get(id);
   return { watermark, candidate, scanPosition };
 };
 

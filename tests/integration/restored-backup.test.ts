@@ -59,7 +59,7 @@ function createPipeline(meta: TestDatabase, mode: string): Promise<Pipeline> {
     ...(mode === "incremental" && { incremental_key: "modified", incremental_id_key: "id" }),
     batch_size: 100,
   };
-  return meta.openStore().createPipeline(newPipelineSchema.parse(config), "test");
+  return meta.openStore().pipelines.create(newPipelineSchema.parse(config), "test");
 }
 
 const runsOf = (meta: TestDatabase): Promise<Record<string, unknown>[]> =>
@@ -128,7 +128,7 @@ it("R4.7 a target elsewhere refuses an older meta-store, however often it is tri
   }
 
   const store = older.openStore();
-  await store.keepState((await store.getPipeline("films")).id);
+  await store.state.keep((await store.pipelines.get("films")).id);
   await request(older);
   await untilStatus(older, "IDLE");
   await expectEqual(target);

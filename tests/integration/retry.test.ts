@@ -36,7 +36,7 @@ afterEach(async () => {
 
 async function create(more: object = {}): Promise<Pipeline> {
   const name = `p_${randomUUID().slice(0, 8)}`;
-  return store.createPipeline(
+  return store.pipelines.create(
     newPipelineSchema.parse({
       name,
       source_query: "SELECT id, title FROM content.film",
@@ -54,12 +54,12 @@ async function create(more: object = {}): Promise<Pipeline> {
 /** Loaded once, changed in the source since, and its target locked against writers: the next run cannot succeed. */
 async function stuckPipeline(): Promise<Pipeline> {
   const pipeline = await create();
-  await store.requestRun(pipeline.id, "api");
+  await store.requests.run(pipeline.id, "api");
   await settled(pipeline, "IDLE");
   await database.query("DELETE FROM etl.etl_runs");
   await database.query("UPDATE content.film SET title = 'new ' || id");
   unlock = await holdLock(database.url, `LOCK TABLE ${pipeline.target_table} IN EXCLUSIVE MODE`);
-  await store.requestRun(pipeline.id, "api");
+  await store.requests.run(pipeline.id, "api");
   return pipeline;
 }
 
@@ -127,7 +127,7 @@ describe("R4.6 retry", () => {
     const pipeline = await stuckPipeline();
     await settled(pipeline, "FAILED");
     expect(await runs()).toMatchObject([1, 2, 3].map((attempt) => ({ attempt, status: "FAILED" })));
-    const [run] = (await store.listRuns(pipeline.id, { limit: 1 })).items;
+    const [run] = (await store.runs.list(pipeline.id, { limit: 1 })).items;
     expect(run?.error).toMatch(/The table is locked by process \d+ \(user \w+.*, ExclusiveLock.*\)\./);
   });
 
@@ -149,7 +149,7 @@ describe("R4.6 retry", () => {
     ["a missing target", { create_target: false }, "TARGET_MISSING"],
   ])("fails at once where waiting would not help: %s", async (_, config, error_code) => {
     const pipeline = await create(config);
-    await store.requestRun(pipeline.id, "api");
+    await store.requests.run(pipeline.id, "api");
     await settled(pipeline, "FAILED");
     expect(await runs()).toMatchObject([{ attempt: 1, status: "FAILED", error_code }]);
   });
@@ -166,9 +166,9 @@ describe("R4.7 a statement that takes longer than the lease", () => {
       batch_size: 2000,
     });
     await database.query("ALTER TABLE content.film ADD PRIMARY KEY (id); ANALYZE content.film");
-    await store.requestRun(pipeline.id, "api");
+    await store.requests.run(pipeline.id, "api");
     await settled(pipeline, "IDLE");
-    const [run, ...others] = (await store.listRuns(pipeline.id, { limit: 5 })).items;
+    const [run, ...others] = (await store.runs.list(pipeline.id, { limit: 5 })).items;
     expect(others).toEqual([]);
     expect(run).toMatchObject({ status: "SUCCESS", data_path: "push-down", rows_written: 1000 });
     expect(run?.write_ms).toBeGreaterThan(0.6 * LEASE_MS);
@@ -181,7 +181,7 @@ describe("R4.7 a statement that takes longer than the lease", () => {
       CREATE FUNCTION analytics.slow() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN PERFORM pg_sleep(${(1.2 * LEASE_MS) / 1000}); RETURN NULL; END $$;
       CREATE TRIGGER slow BEFORE INSERT ON ${pipeline.target_table} EXECUTE FUNCTION analytics.slow()`);
-    await store.requestRun(pipeline.id, "api");
+    await store.requests.run(pipeline.id, "api");
     await settled(pipeline, "IDLE");
     expect(await runs()).toMatchObject([{ attempt: 1, status: "SUCCESS" }]);
     expect(await rowsOf(pipeline.target_table)).toEqual(await rowsOf("content.film"));
@@ -195,7 +195,7 @@ describe("R4.6 what a person must put right", () => {
     await database.query(`ALTER ROLE vitrina_reader IN DATABASE ${name} SET work_mem = '64kB'`);
     const source_query = "SELECT n AS id FROM generate_series(1, 200000) n ORDER BY md5(n::text)";
     const pipeline = await create({ source_query });
-    await store.requestRun(pipeline.id, "api");
+    await store.requests.run(pipeline.id, "api");
     await settled(pipeline, "FAILED");
     expect(await runs()).toMatchObject([{ attempt: 1, status: "FAILED", error_code: "TEMP_FILE_LIMIT" }]);
     const [run] = await askedRuns(store, pipeline.id);
@@ -207,7 +207,7 @@ describe("waiting for the next attempt", () => {
   it("ends when a pause is asked for", async () => {
     const pipeline = await stuckPipeline();
     await until("an attempt failed", async () => (await failedAttempts()) === 1);
-    await store.requestPause(pipeline.id);
+    await store.requests.pause(pipeline.id);
     await settled(pipeline, "PAUSED");
     expect((await runs()).at(-1)).toMatchObject({ status: "PAUSED" });
   });

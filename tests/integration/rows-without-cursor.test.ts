@@ -29,7 +29,7 @@ async function create(more: object = {}): Promise<Pipeline> {
   });
 }
 
-const watermarkOf = async ({ id }: Pipeline) => (await bench.store.getState(id)).watermark;
+const watermarkOf = async ({ id }: Pipeline) => (await bench.store.state.get(id)).watermark;
 
 it("R5.2 reads rows without an incremental key in every run, and the others once", async () => {
   const pipeline = await create();
@@ -50,7 +50,7 @@ it("keeps each refused row without a key once, however many runs meet it", async
     (id int PRIMARY KEY, title text CHECK (title <> 'bad'), modified timestamptz)`);
   await bench.query("UPDATE content.film SET title = 'bad' WHERE id IN (1, 3, 800)");
   const keys = async () =>
-    (await bench.store.listRejects(pipeline.id, { limit: 50 })).items.map(({ key }) => key?.["id"]);
+    (await bench.store.rejects.list(pipeline.id, { limit: 50 })).items.map(({ key }) => key?.["id"]);
   for (const rejected of [3, 2, 2]) {
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_rejected: rejected });
     expect((await keys()).sort()).toEqual(["1", "3", "800"]);
@@ -64,9 +64,9 @@ it("R7 are compared by a reconcile, and pending when they differ", async () => {
   const pipeline = await create();
   await bench.run(pipeline);
   await bench.query("UPDATE content.film SET title = 'changed' WHERE id = 1");
-  const { id } = await bench.store.requestReconcile(pipeline.id, "test");
+  const { id } = await bench.store.reconciles.request(pipeline.id, "test");
   const done = await until("the reconcile ends", async () => {
-    const found = await bench.store.getReconcile(pipeline.id, id);
+    const found = await bench.store.reconciles.get(pipeline.id, id);
     return found.finished_at === null ? undefined : found;
   });
   expect(done).toMatchObject({ status: "MATCH", report: { pending: { count: 1, keys: [{ id: "1" }] } } });

@@ -52,17 +52,17 @@ it("R9 tells a pause from a run that was handed back, and counts the batches bef
   const pipeline = await bench.create(MANY_BATCHES);
   const begun = () =>
     until("a batch is committed", async () => {
-      const [run] = (await bench.store.listRuns(pipeline.id, { limit: 1 })).items;
+      const [run] = (await bench.store.runs.list(pipeline.id, { limit: 1 })).items;
       return run?.status === "RUNNING" && run.batches > 0;
     });
-  await bench.store.requestRun(pipeline.id, "api");
+  await bench.store.requests.run(pipeline.id, "api");
   await begun();
   expect((await look()).value("vitrina_runner_slots_used")).toBe(1);
-  await bench.store.requestPause(pipeline.id);
+  await bench.store.requests.pause(pipeline.id);
   await bench.ended(pipeline);
   await until("the pause is counted", async () => (await results())[2] === 1);
 
-  await bench.store.requestRun(pipeline.id, "api");
+  await bench.store.requests.run(pipeline.id, "api");
   await begun();
   await stop();
   expect(await results()).toEqual([0, 0, 1, 1, 0]);
@@ -97,7 +97,7 @@ it("R9 counts a run that is left to recovery, because nobody could be told how i
   closing.push(() => meta.close());
   meta.on({ direction: "to server", bytes: FINISH, nth: 1, after: [] }, "cut");
   const pipeline = await bench.create({ ...MANY_BATCHES, batch_size: 5000 });
-  await bench.store.requestRun(pipeline.id, "api");
+  await bench.store.requests.run(pipeline.id, "api");
   await until("the run is left", () => log.has("run left to recovery"));
   expect((await look()).value("vitrina_runs_abandoned_total")).toBe(1);
   // Its lease runs out, and the same runner takes it back.

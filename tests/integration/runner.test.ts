@@ -154,7 +154,7 @@ describe("a run that cannot succeed", () => {
     expect(failed).toMatchObject({ status: "FAILED", error_code: code });
     expect(failed.error).toMatch(sentence);
     expect(failed.error).toMatch(/\. [A-Z].*\.$/s);
-    expect(await bench.store.getPipeline(pipeline.id)).toMatchObject({ status: "FAILED" });
+    expect(await bench.store.pipelines.get(pipeline.id)).toMatchObject({ status: "FAILED" });
     expect(await bench.rowsOf("content.film")).toEqual(["(1)"]);
   });
 
@@ -173,7 +173,7 @@ describe("a run that cannot succeed", () => {
     await bench.query("CREATE TABLE content.film AS SELECT 1 AS id");
     const bad = await bench.create({ source_query: "SELECT 1/0 AS id", target_key: ["id"] });
     const good = await bench.create({ source_query: "SELECT id FROM content.film", target_key: ["id"] });
-    await Promise.all([bad, good].map(({ id }) => bench.store.requestRun(id, "api")));
+    await Promise.all([bad, good].map(({ id }) => bench.store.requests.run(id, "api")));
     expect(await bench.ended(bad)).toMatchObject({ status: "FAILED" });
     expect(await bench.ended(good)).toMatchObject({ status: "SUCCESS" });
   });
@@ -214,12 +214,12 @@ describe("pause and resume", () => {
     });
     const paused = await runToPause(bench, pipeline);
     expect([300, 400]).toContain(paused.rows_read);
-    expect(await bench.store.getState(pipeline.id)).toMatchObject({ scanPosition: [String(paused.rows_read)] });
+    expect(await bench.store.state.get(pipeline.id)).toMatchObject({ scanPosition: [String(paused.rows_read)] });
 
     const resumed = await bench.run(pipeline);
     expect(resumed).toMatchObject({ status: "SUCCESS", rows_read: 1000 - paused.rows_read });
     expect(await bench.rowsOf(pipeline.target_table)).toEqual(await bench.rowsOf("content.film"));
-    expect(await bench.store.getState(pipeline.id)).toMatchObject({ scanPosition: null });
+    expect(await bench.store.state.get(pipeline.id)).toMatchObject({ scanPosition: null });
   });
 
   it("starts over when the query was changed meanwhile: the old position means nothing for it", async () => {
@@ -230,7 +230,7 @@ describe("pause and resume", () => {
       batch_size: 100,
     });
     await runToPause(bench, pipeline);
-    await bench.store.updatePipeline(
+    await bench.store.pipelines.update(
       pipeline.id,
       { source_query: "SELECT id FROM content.film WHERE id <= 300" },
       "test",
@@ -246,14 +246,14 @@ describe("pause and resume", () => {
       batch_size: 100,
     });
     const letGo = await holdBatch(bench, pipeline, 2);
-    await bench.store.requestRun(pipeline.id, "api");
-    await until("a batch is committed", async () => (await bench.store.getState(pipeline.id)).batchNo >= 1);
+    await bench.store.requests.run(pipeline.id, "api");
+    await until("a batch is committed", async () => (await bench.store.state.get(pipeline.id)).batchNo >= 1);
     const stopping = bench.stopRunner();
     await letGo();
     await stopping;
-    const [first] = (await bench.store.listRuns(pipeline.id, { limit: 1 })).items;
+    const [first] = (await bench.store.runs.list(pipeline.id, { limit: 1 })).items;
     expect(first).toMatchObject({ status: "HANDED_BACK" });
-    expect(await bench.store.getPipeline(pipeline.id)).toMatchObject({ status: "RUN_REQUESTED" });
+    expect(await bench.store.pipelines.get(pipeline.id)).toMatchObject({ status: "RUN_REQUESTED" });
     await bench.startRunner();
     const second = await bench.ended(pipeline);
     expect(second).toMatchObject({

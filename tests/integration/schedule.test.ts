@@ -47,7 +47,7 @@ async function start(): Promise<void> {
 
 async function create(more: object = {}): Promise<Pipeline> {
   const name = `p_${randomUUID().slice(0, 8)}`;
-  return store.createPipeline(
+  return store.pipelines.create(
     newPipelineSchema.parse({
       name,
       source_query: "SELECT id, title FROM content.film",
@@ -61,11 +61,11 @@ async function create(more: object = {}): Promise<Pipeline> {
 }
 
 async function runsOf({ id }: Pipeline): Promise<{ status: string; trigger: string }[]> {
-  return (await store.listRuns(id, { limit: 100 })).items;
+  return (await store.runs.list(id, { limit: 100 })).items;
 }
 
 const plannedAt = (pipeline: Pipeline): Promise<Date> =>
-  until("it is planned", async () => (await store.getPipeline(pipeline.id)).next_run_at ?? undefined);
+  until("it is planned", async () => (await store.pipelines.get(pipeline.id)).next_run_at ?? undefined);
 
 async function untilRan(pipeline: Pipeline, times: number): Promise<void> {
   await until(`it ran ${times} times`, async () => {
@@ -76,9 +76,9 @@ async function untilRan(pipeline: Pipeline, times: number): Promise<void> {
 
 /** After this nothing of the pipeline happens any more, so that what happened can be counted. */
 async function switchOff(pipelines: readonly Pipeline[]): Promise<void> {
-  for (const { id } of pipelines) await store.updatePipeline(id, { schedule_interval: null }, "test");
+  for (const { id } of pipelines) await store.pipelines.update(id, { schedule_interval: null }, "test");
   await until("every run ended", async () => {
-    const statuses = await Promise.all(pipelines.map(async ({ id }) => (await store.getPipeline(id)).status));
+    const statuses = await Promise.all(pipelines.map(async ({ id }) => (await store.pipelines.get(id)).status));
     return statuses.every((status) => status === "IDLE");
   });
 }
@@ -154,7 +154,7 @@ describe("R4.8 a schedule", () => {
       [next],
     );
     expect(answer).toEqual([{ in_tokyo: "03:30:00.000", is_the_next: true }]);
-    await store.updatePipeline(pipeline.id, { schedule_interval: "30 3 * * *" }, "test");
+    await store.pipelines.update(pipeline.id, { schedule_interval: "30 3 * * *" }, "test");
     expect((await plannedAt(pipeline)).toISOString()).toMatch(/T03:30:00\.000Z$/);
   });
 
@@ -168,9 +168,9 @@ describe("R4.8 a schedule", () => {
     await start();
     await untilRan(firing, 3);
     for (const pipeline of [disabled, paused, failed]) expect(await runsOf(pipeline)).toEqual([]);
-    expect(await store.getPipeline(disabled.id)).toMatchObject({ status: "IDLE", next_run_at: null });
-    expect(await store.getPipeline(paused.id)).toMatchObject({ status: "PAUSED", next_run_at: expect.any(Date) });
-    expect(await store.getPipeline(failed.id)).toMatchObject({ status: "FAILED", next_run_at: expect.any(Date) });
+    expect(await store.pipelines.get(disabled.id)).toMatchObject({ status: "IDLE", next_run_at: null });
+    expect(await store.pipelines.get(paused.id)).toMatchObject({ status: "PAUSED", next_run_at: expect.any(Date) });
+    expect(await store.pipelines.get(failed.id)).toMatchObject({ status: "FAILED", next_run_at: expect.any(Date) });
   });
 
   it("one that was made unreadable by hand is told once, and stops no other", async () => {

@@ -97,7 +97,7 @@ describe("a task plan", () => {
   it("R2.4 computes the checkpoint from what the reader read, not from what a task returned", async () => {
     const pipeline = await bench.create({ ...plan(["TYPESCRIPT", "shape"]), ...INCREMENTAL });
     await bench.run(pipeline);
-    expect((await bench.store.getState(pipeline.id)).watermark).toEqual({
+    expect((await bench.store.state.get(pipeline.id)).watermark).toEqual({
       value: "2020-01-01 00:00:00.001+00",
       id: "1000",
     });
@@ -107,9 +107,9 @@ describe("a task plan", () => {
     await bench.query(`INSERT INTO content.film SELECT n, 't', 1, '2021-01-01'::timestamptz + n * interval '1 microsecond'
       FROM generate_series(1001, 40000) n`);
     const pipeline = await bench.create(plan(["TYPESCRIPT", "copy"]));
-    await bench.store.requestRun(pipeline.id, "api");
-    await until("batches are committed", async () => (await bench.store.getState(pipeline.id)).batchNo > 2);
-    await bench.store.requestPause(pipeline.id);
+    await bench.store.requests.run(pipeline.id, "api");
+    await until("batches are committed", async () => (await bench.store.state.get(pipeline.id)).batchNo > 2);
+    await bench.store.requests.pause(pipeline.id);
     const paused = await bench.ended(pipeline);
     expect(paused.status).toBe("PAUSED");
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 40_000 - paused.rows_read });

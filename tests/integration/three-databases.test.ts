@@ -49,7 +49,7 @@ function startRunner(env: Record<string, string> = {}): VitrinaProcess {
 }
 
 async function create(mode: string): Promise<Pipeline> {
-  return store.createPipeline(
+  return store.pipelines.create(
     newPipelineSchema.parse({
       name: "films",
       source_connection: "films",
@@ -69,7 +69,7 @@ const rows = async (database: TestDatabase, table: string): Promise<string[]> =>
   (await database.query(`SELECT t::text AS row FROM ${table} t ORDER BY id`)).map(({ row }) => row as string);
 
 async function succeeded(pipeline: Pipeline): Promise<Run> {
-  await until("the pipeline is IDLE", async () => (await store.getPipeline(pipeline.id)).status === "IDLE");
+  await until("the pipeline is IDLE", async () => (await store.pipelines.get(pipeline.id)).status === "IDLE");
   const [run] = await askedRuns(store, pipeline.id);
   expect(run).toMatchObject({ status: "SUCCESS", data_path: "stream" });
   return run as Run;
@@ -78,12 +78,12 @@ async function succeeded(pipeline: Pipeline): Promise<Run> {
 it("a target that was restored to an earlier moment is noticed by the checkpoint beside its data", async () => {
   const pipeline = await create("incremental");
   startRunner();
-  await store.requestRun(pipeline.id, "api");
+  await store.requests.run(pipeline.id, "api");
   await succeeded(pipeline);
   // As the target's database was before its last batch.
   await target.query(`DELETE FROM analytics.films WHERE id > 2700;
     UPDATE analytics._vitrina_checkpoint SET batch_no = batch_no - 1`);
-  await store.requestRun(pipeline.id, "api");
+  await store.requests.run(pipeline.id, "api");
   const run = await succeeded(pipeline);
   expect(run).toMatchObject({ rows_read: 3000, rows_written: 300, rows_unchanged: 2700 });
   expect(run.notes.join()).toContain("older than the checkpoint");
@@ -94,11 +94,11 @@ describe.each(["full", "incremental"])("a load in mode %s", (mode) => {
   it("R1.1 works across three databases, and a second run changes nothing", async () => {
     const pipeline = await create(mode);
     startRunner();
-    await store.requestRun(pipeline.id, "api");
+    await store.requests.run(pipeline.id, "api");
     expect(await succeeded(pipeline)).toMatchObject({ rows_read: 3000, rows_written: 3000, batches: 10 });
     expect(await rows(target, "analytics.films")).toEqual(await rows(source, "content.film"));
     await source.query("UPDATE content.film SET title = 'new', modified = modified + interval '1 year' WHERE id = 7");
-    await store.requestRun(pipeline.id, "api");
+    await store.requests.run(pipeline.id, "api");
     expect(await succeeded(pipeline)).toMatchObject({ rows_written: 1 });
     expect(await rows(target, "analytics.films")).toEqual(await rows(source, "content.film"));
   });
@@ -108,7 +108,7 @@ describe.each(["full", "incremental"])("a load in mode %s", (mode) => {
     async (point) => {
       const pipeline = await create(mode);
       const first = startRunner({ VITRINA_FAULT: `${point}:4:kill` });
-      await store.requestRun(pipeline.id, "api");
+      await store.requests.run(pipeline.id, "api");
       expect(await first.exited).toBe("SIGKILL");
       expect(first.output()).toContain(`FAULT ${point} kill`);
       startRunner();

@@ -80,7 +80,7 @@ describe("tracing", () => {
 
     const ended = log.entries.find(({ message }) => message === "run ended");
     expect(ended?.fields).toMatchObject({ run_id: run.id, trace_id: root?.traceId });
-    const { items } = await bench.store.readRunLog(pipeline.id, run.id, { limit: 200 });
+    const { items } = await bench.store.runLogs.read(pipeline.id, run.id, { limit: 200 });
     expect(items.map(({ fields }) => fields["trace_id"])).toEqual(items.map(() => root?.traceId));
   });
 

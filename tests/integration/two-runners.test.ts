@@ -24,7 +24,7 @@ it(`R4.2 two runner processes execute each of ${REQUESTS} run requests exactly o
   const store = database.openStore();
   const pipelines = await Promise.all(
     Array.from({ length: PIPELINES }, (_, n) =>
-      store.createPipeline(
+      store.pipelines.create(
         newPipelineSchema.parse({
           name: `p${n}`,
           source_query: "SELECT id, title FROM content.film",
@@ -48,7 +48,7 @@ it(`R4.2 two runner processes execute each of ${REQUESTS} run requests exactly o
     const ready = await idle();
     const more = ready.filter((id) => (requested.get(id) as number) < ROUNDS);
     for (const id of more) requested.set(id, (requested.get(id) as number) + 1);
-    await Promise.all(more.map((id) => store.requestRun(id as never, "api")));
+    await Promise.all(more.map((id) => store.requests.run(id as never, "api")));
     return more.length === 0 && ready.length === PIPELINES;
   });
 

@@ -66,16 +66,16 @@ async function create(more: object = {}): Promise<Pipeline> {
     batch_size: 100,
     ...more,
   };
-  return store.createPipeline(newPipelineSchema.parse(config), "test");
+  return store.pipelines.create(newPipelineSchema.parse(config), "test");
 }
 
 const runsOf = async ({ id }: Pipeline) => (await askedRuns(store, id)).reverse();
 
 const waits = (pipeline: Pipeline) =>
-  until("it waits", async () => (await store.getPipeline(pipeline.id)).waiting ?? undefined);
+  until("it waits", async () => (await store.pipelines.get(pipeline.id)).waiting ?? undefined);
 
 async function settled({ id }: Pipeline, status: string): Promise<void> {
-  await until(`the pipeline is ${status}`, async () => (await store.getPipeline(id)).status === status);
+  await until(`the pipeline is ${status}`, async () => (await store.pipelines.get(id)).status === status);
 }
 
 /** More attempts than there were before anybody waited for anything. */
@@ -98,7 +98,7 @@ describe("R4.6 trouble that passes", () => {
     await start(SHORT_PAUSES);
     const pipeline = await create();
     await proxy.refuse();
-    await store.requestRun(pipeline.id, "api");
+    await store.requests.run(pipeline.id, "api");
     expect(await waits(pipeline)).toMatchObject({
       code: "DATABASE_UNAVAILABLE",
       reason: expect.stringMatching(/connect to the source.*ECONNREFUSED/),
@@ -107,7 +107,7 @@ describe("R4.6 trouble that passes", () => {
     await proxy.accept();
     await requireWhole(pipeline);
     expect(log.has("attempt failed; waiting until the trouble passes")).toBe(true);
-    expect((await store.getPipeline(pipeline.id)).waiting).toBeNull();
+    expect((await store.pipelines.get(pipeline.id)).waiting).toBeNull();
   });
 
   it("connections that are used up are waited for", async () => {
@@ -115,7 +115,7 @@ describe("R4.6 trouble that passes", () => {
     const pipeline = await create();
     const name = new URL(source.url).pathname.slice(1);
     await source.query(`ALTER DATABASE ${name} CONNECTION LIMIT 0`);
-    await store.requestRun(pipeline.id, "api");
+    await store.requests.run(pipeline.id, "api");
     expect(await waits(pipeline)).toMatchObject({ code: "TOO_MANY_CONNECTIONS" });
     await triedOften(pipeline);
     await source.query(`ALTER DATABASE ${name} CONNECTION LIMIT -1`);
@@ -130,7 +130,7 @@ describe("R4.6 trouble that passes", () => {
       CREATE FUNCTION analytics.full_disk() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$;
       CREATE TRIGGER full_disk BEFORE INSERT ON ${pipeline.target_table} EXECUTE FUNCTION analytics.full_disk()`);
-    await store.requestRun(pipeline.id, "api");
+    await store.requests.run(pipeline.id, "api");
     expect(await waits(pipeline)).toMatchObject({ code: "DISK_FULL", reason: expect.stringMatching(/Make room/) });
     await triedOften(pipeline);
     await database.query(`DROP TRIGGER full_disk ON ${pipeline.target_table}`);
@@ -144,9 +144,9 @@ describe("R4.6 trouble that passes", () => {
     const pipeline = await create();
     const other = await create({ source_connection: "main", source_query: "SELECT id FROM content.one" });
     await proxy.refuse();
-    await store.requestRun(pipeline.id, "schedule");
+    await store.requests.run(pipeline.id, "schedule");
     await waits(pipeline);
-    await store.requestRun(other.id, "api");
+    await store.requests.run(other.id, "api");
     await settled(other, "IDLE");
     await stopRunner();
     await proxy.accept();
@@ -162,38 +162,38 @@ describe("a pipeline that waits", () => {
     await start(LONG_PAUSES);
     const pipeline = await create(more);
     await proxy.refuse();
-    await store.requestRun(pipeline.id, "api");
+    await store.requests.run(pipeline.id, "api");
     await waits(pipeline);
     return pipeline;
   }
 
   it("R4.3 is paused at once", async () => {
     const pipeline = await waitingForEver();
-    expect(await store.requestPause(pipeline.id)).toMatchObject({ status: "PAUSED", waiting: null });
+    expect(await store.requests.pause(pipeline.id)).toMatchObject({ status: "PAUSED", waiting: null });
     expect(await runsOf(pipeline)).toMatchObject([{ status: "FAILED", error_code: "DATABASE_UNAVAILABLE" }]);
   });
 
   it("is withdrawn at once by a cancel, and its schedule goes on", async () => {
     const pipeline = await waitingForEver();
-    expect(await store.requestCancel(pipeline.id)).toMatchObject({ status: "IDLE", waiting: null });
+    expect(await store.requests.cancel(pipeline.id)).toMatchObject({ status: "IDLE", waiting: null });
     expect(await runsOf(pipeline)).toMatchObject([{ status: "FAILED", error_code: "DATABASE_UNAVAILABLE" }]);
     await proxy.accept();
-    await store.updatePipeline(pipeline.id, { schedule_interval: "1s" }, "test");
+    await store.pipelines.update(pipeline.id, { schedule_interval: "1s" }, "test");
     await until("its schedule fires", async () => (await runsOf(pipeline)).at(-1)?.status === "SUCCESS");
   });
 
   it("is tried at once when somebody requests a run", async () => {
     const pipeline = await waitingForEver();
     await proxy.accept();
-    expect(await store.requestRun(pipeline.id, "api")).toMatchObject({ status: "RUN_REQUESTED", waiting: null });
+    expect(await store.requests.run(pipeline.id, "api")).toMatchObject({ status: "RUN_REQUESTED", waiting: null });
     await requireWhole(pipeline);
   });
 
   it("is not taken before its time, by nobody", async () => {
     const pipeline = await waitingForEver();
-    expect(await store.claimNext(randomUUID(), 3000)).toBeUndefined();
-    expect(await store.survey(10)).toMatchObject({ waiting: 0, heldUp: 1 });
-    expect((await store.getPipeline(pipeline.id)).status).toBe("RUN_REQUESTED");
+    expect(await store.queue.claimNext(randomUUID(), 3000)).toBeUndefined();
+    expect(await store.monitoring.survey(10)).toMatchObject({ waiting: 0, heldUp: 1 });
+    expect((await store.pipelines.get(pipeline.id)).status).toBe("RUN_REQUESTED");
   });
 });
 
@@ -227,7 +227,7 @@ it("a batch that was committed ends the trouble before it: the limit counts anew
   await start(SHORT_PAUSES);
   const pipeline = await create({ mode: "incremental", incremental_key: "id", batch_size: 100 });
   await proxy.refuse();
-  await store.requestRun(pipeline.id, "api");
+  await store.requests.run(pipeline.id, "api");
   await waits(pipeline);
   await database.query("UPDATE etl.etl_pipelines SET troubled_since = clock_timestamp() - interval '59 minutes'");
   // The first batch is written, the second is refused for want of space.
@@ -239,7 +239,7 @@ it("a batch that was committed ends the trouble before it: the limit counts anew
       EXECUTE FUNCTION analytics.full_disk()`);
   await proxy.accept();
   const waiting = await until("it waits for space", async () => {
-    const found = (await store.getPipeline(pipeline.id)).waiting;
+    const found = (await store.pipelines.get(pipeline.id)).waiting;
     return found?.code === "DISK_FULL" ? found : undefined;
   });
   const [{ young } = {}] = await database.query("SELECT clock_timestamp() - $1 < interval '50 minutes' AS young", [

@@ -92,11 +92,11 @@ async function meet(trouble: Trouble, pipeline: Pipeline): Promise<void> {
     case "none":
       return;
     case "pause":
-      await bench.store.requestRun(pipeline.id, "api");
+      await bench.store.requests.run(pipeline.id, "api");
       return pauseIfRunning(pipeline.id);
     default:
       await bench.stopRunner();
-      await bench.store.requestRun(pipeline.id, "api");
+      await bench.store.requests.run(pipeline.id, "api");
       await dieOrEnd(`${trouble.point}:${trouble.nth}:kill`, pipeline);
       await bench.startRunner();
   }
@@ -112,9 +112,9 @@ async function dieOrEnd(fault: string, pipeline: Pipeline): Promise<void> {
 }
 
 /** A pause may come too late, which is fine: then the run has simply ended. */
-async function pauseIfRunning(id: Parameters<Bench["store"]["requestPause"]>[0]): Promise<void> {
-  await bench.store.requestPause(id).catch(() => undefined);
-  await until("nothing runs", async () => ["PAUSED", "IDLE"].includes((await bench.store.getPipeline(id)).status));
+async function pauseIfRunning(id: Parameters<Bench["store"]["requests"]["pause"]>[0]): Promise<void> {
+  await bench.store.requests.pause(id).catch(() => undefined);
+  await until("nothing runs", async () => ["PAUSED", "IDLE"].includes((await bench.store.pipelines.get(id)).status));
 }
 
 it("R5 full and incremental loads end in the same target, whatever the types, sizes, changes, pauses and crashes", async () => {

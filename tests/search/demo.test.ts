@@ -36,9 +36,9 @@ it.skipIf(!knowsLanguages)(
     );
     expect(pipelines.map((pipeline) => pipeline.name)).toEqual(["film_dim_es", "film_rating_agg_es"]);
     for (const pipeline of pipelines) {
-      const { id } = await store.createPipeline(pipeline, "test");
-      await store.requestRun(id, "api");
-      await until("the index is built", async () => (await store.getPipeline(id)).status === "IDLE");
+      const { id } = await store.pipelines.create(pipeline, "test");
+      await store.requests.run(id, "api");
+      await until("the index is built", async () => (await store.pipelines.get(id)).status === "IDLE");
     }
     expect(await search.count("film_dim")).toBe(1000);
     expect(await search.count("film_rating_agg")).toBe(900);

@@ -25,7 +25,7 @@ async function films(count: number, more: object = {}) {
 }
 
 const INCREMENTAL = { mode: "incremental", incremental_key: "modified", incremental_id_key: "id" };
-const change = (pipeline: Pipeline, patch: object) => bench.store.updatePipeline(pipeline.id, patch, "test");
+const change = (pipeline: Pipeline, patch: object) => bench.store.pipelines.update(pipeline.id, patch, "test");
 
 describe("a full load into an index", () => {
   it("R5.1 builds a new index each time, and keeps exactly one before it", async () => {
@@ -126,15 +126,15 @@ describe("a full load into an index", () => {
 
   it("R4.4 is not switched to when documents of it got lost, and is loaded anew", async () => {
     const pipeline = await films(3000, { batch_size: 50 });
-    await bench.store.requestRun(pipeline.id, "api");
+    await bench.store.requests.run(pipeline.id, "api");
     const [loading] = await until("a batch is committed", async () => {
-      const { batchNo } = await bench.store.getState(pipeline.id);
+      const { batchNo } = await bench.store.state.get(pipeline.id);
       return batchNo >= 2 ? Object.keys(await bench.search.family(pipeline.index)) : undefined;
     });
     const removal = await bench.search.ask("DELETE", `/${loading}/_doc/1`);
     expect(removal.body).toMatchObject({ result: "deleted" });
     await bench.ended(pipeline);
-    const { items } = await bench.store.listRuns(pipeline.id, { limit: 10 });
+    const { items } = await bench.store.runs.list(pipeline.id, { limit: 10 });
     expect(items.map(({ status, error_code }) => ({ status, error_code }))).toEqual([
       { status: "SUCCESS", error_code: null },
       { status: "FAILED", error_code: "INDEX_INCOMPLETE" },
@@ -146,9 +146,9 @@ describe("a full load into an index", () => {
 
   it("R4.3 can be paused, and goes on in the same index", async () => {
     const pipeline = await films(3000, { batch_size: 50 });
-    await bench.store.requestRun(pipeline.id, "api");
-    await until("batches are committed", async () => (await bench.store.getState(pipeline.id)).batchNo >= 2);
-    await bench.store.requestPause(pipeline.id);
+    await bench.store.requests.run(pipeline.id, "api");
+    await until("batches are committed", async () => (await bench.store.state.get(pipeline.id)).batchNo >= 2);
+    await bench.store.requests.pause(pipeline.id);
     const paused = await bench.ended(pipeline);
     expect(paused.status).toBe("PAUSED");
     expect(await bench.search.indexOf(pipeline.index)).toBeUndefined();
@@ -165,7 +165,7 @@ describe("a full load into an index", () => {
 
 describe("the previous index", () => {
   const restore = async (pipeline: Pipeline) => {
-    await bench.store.requestRestore(pipeline.id);
+    await bench.store.requests.restore(pipeline.id);
     return bench.ended(pipeline);
   };
 
@@ -295,7 +295,7 @@ describe("an incremental load into an index", () => {
     });
     await bench.query("UPDATE content.film SET modified = clock_timestamp() + interval '1 s'");
     expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "TARGET_AHEAD" });
-    await bench.store.keepState(pipeline.id);
+    await bench.store.state.keep(pipeline.id);
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS" });
   });
 });
@@ -311,9 +311,9 @@ it("R4.6 a runner without a cluster keeps serving other pipelines, and the run s
   await bench.startRunner();
   const away = await films(5, { retry_for_seconds: 0 });
   const here = await bench.create({ source_query: "SELECT id, title FROM content.film", target_key: ["id"] });
-  await bench.store.requestRun(away.id, "api");
+  await bench.store.requests.run(away.id, "api");
   expect(await bench.run(here)).toMatchObject({ status: "SUCCESS", rows_written: 5 });
-  expect(await bench.store.getPipeline(away.id)).toMatchObject({ status: "RUNNING" });
+  expect(await bench.store.pipelines.get(away.id)).toMatchObject({ status: "RUNNING" });
   const run = await bench.ended(away);
   expect(run).toMatchObject({ status: "FAILED", error_code: "SEARCH_UNAVAILABLE", attempt: 3 });
   expect(run.error).toMatch(/ELASTICSEARCH_URL/);
@@ -324,14 +324,14 @@ describe("a pipeline that is deleted", () => {
     const pipeline = await films(3000, { batch_size: 50, target_options: { keep_previous_hours: 0 } });
     await bench.run(pipeline);
     const live = (await bench.search.indexOf(pipeline.index)) as string;
-    const { batchNo } = await bench.store.getState(pipeline.id);
-    await bench.store.requestRun(pipeline.id, "api");
-    await until("batches are committed", async () => (await bench.store.getState(pipeline.id)).batchNo >= batchNo + 2);
-    await bench.store.requestPause(pipeline.id);
+    const { batchNo } = await bench.store.state.get(pipeline.id);
+    await bench.store.requests.run(pipeline.id, "api");
+    await until("batches are committed", async () => (await bench.store.state.get(pipeline.id)).batchNo >= batchNo + 2);
+    await bench.store.requests.pause(pipeline.id);
     expect(await bench.ended(pipeline)).toMatchObject({ status: "PAUSED" });
     expect(Object.keys(await bench.search.family(pipeline.index))).toHaveLength(2);
     await bench.search.ask("PUT", `/${live}/_alias/${pipeline.index}__write_${pipeline.id}_1`);
-    await bench.store.deletePipeline(pipeline.id);
+    await bench.store.pipelines.delete(pipeline.id);
     const alone = JSON.stringify({ [live]: [pipeline.index] });
     await until(
       "only what is searched is left",
@@ -346,7 +346,7 @@ describe("a pipeline that is deleted", () => {
     await bench.run(pipeline);
     const before = await bench.search.family(pipeline.index);
     expect(Object.keys(before)).toHaveLength(2);
-    await bench.store.deletePipeline(pipeline.id);
+    await bench.store.pipelines.delete(pipeline.id);
     const due = "SELECT look_after > clock_timestamp() + interval '23 hours' AS later FROM etl.etl_abandoned_targets";
     await until("it was looked at", async () => (await bench.query(due))[0]?.["later"]);
     expect(await bench.search.family(pipeline.index)).toEqual(before);

@@ -16,9 +16,9 @@ beforeEach(async () => {
 afterEach(() => bench.close());
 
 async function reconcile({ id }: Pipeline): Promise<Reconcile & { report: ReconcileReport }> {
-  const { id: reconcileId } = await bench.store.requestReconcile(id, "test");
+  const { id: reconcileId } = await bench.store.reconciles.request(id, "test");
   const done = await until("the reconcile ends", async () => {
-    const found = await bench.store.getReconcile(id, reconcileId);
+    const found = await bench.store.reconciles.get(id, reconcileId);
     return ["WAITING", "RUNNING"].includes(found.status) ? undefined : found;
   });
   if (done.report === null) throw new Error(`There is no report: ${done.error}`);

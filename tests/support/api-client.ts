@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "vitest";
 import { ERROR_CATALOGUE } from "../../src/domain/error-catalogue.ts";
-import type { Claim, MetaStore, RunOutcome } from "../../src/meta-store/meta-store.ts";
+import type { MetaStore } from "../../src/meta-store/meta-store.ts";
+import type { Claim, RunOutcome } from "../../src/meta-store/ports/run-queue.ts";
 import type { Log } from "../../src/observability/log.ts";
 import type { TestDatabase } from "./database.ts";
 import { openStand } from "./stand.ts";
@@ -81,7 +82,7 @@ export async function createPipeline(api: TestApi, name: string, more: object = 
 /** As a runner would take it. */
 export async function claim(api: TestApi, id: string): Promise<Claim> {
   expect(await api.post(`/pipelines/${id}/run`)).toMatchObject({ status: 200 });
-  const claimed = await api.store.claimNext(randomUUID(), LEASE_MS);
+  const claimed = await api.store.queue.claimNext(randomUUID(), LEASE_MS);
   if (claimed?.pipeline.id !== id) throw new Error("the pipeline was not claimed");
   return claimed;
 }
@@ -89,7 +90,7 @@ export async function claim(api: TestApi, id: string): Promise<Claim> {
 export async function runTo(api: TestApi, id: string, outcome: RunOutcome): Promise<Claim> {
   const claimed = await claim(api, id);
   if (outcome.kind === "paused") await api.post(`/pipelines/${id}/pause`);
-  await api.store.finishRun(claimed, outcome);
+  await api.store.queue.finishRun(claimed, outcome);
   return claimed;
 }
 

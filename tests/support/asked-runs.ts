@@ -3,7 +3,7 @@ import type { Run } from "../../src/domain/run.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
 
 /** Newest first, without those that follow a full load by themselves because it was read in parts. */
-export async function askedRuns(store: Pick<MetaStore, "listRuns">, id: PipelineId): Promise<Run[]> {
-  const { items } = await store.listRuns(id, { limit: 100 });
+export async function askedRuns(store: Pick<MetaStore, "runs">, id: PipelineId): Promise<Run[]> {
+  const { items } = await store.runs.list(id, { limit: 100 });
   return items.filter(({ trigger }) => trigger !== "follow_up");
 }

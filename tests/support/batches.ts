@@ -34,7 +34,7 @@ async function onBatch(
   nth: number,
   statement: string,
 ): Promise<() => Promise<unknown>> {
-  const { batchNo } = await bench.store.getState(id);
+  const { batchNo } = await bench.store.state.get(id);
   await bench.query(`
     CREATE OR REPLACE FUNCTION public.on_batch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
       $$ BEGIN ${statement} RETURN NULL; END $$;

@@ -15,10 +15,10 @@ const log = {
 };
 
 const store = openMetaStore({ url, applicationName: "vitrina busy", maxConnections: 1 });
-const heartbeats = new Heartbeats({ renewal: store.leaseRenewal(), runnerId, timing: leaseTiming(leaseMs), log });
+const heartbeats = new Heartbeats({ renewal: store.queue.leaseRenewal(), runnerId, timing: leaseTiming(leaseMs), log });
 await heartbeats.start();
 const heldSince = monotonicMs();
-const claim = await store.claimNext(runnerId, leaseMs);
+const claim = await store.queue.claimNext(runnerId, leaseMs);
 const heartbeat = heartbeats.hold(claim, heldSince, log);
 let turns = 0;
 const timer = setInterval(() => {
@@ -29,6 +29,6 @@ const end = monotonicMs() + busyMs;
 while (monotonicMs() < end);
 say({ step: "free", turns });
 clearInterval(timer);
-say({ step: "ended", status: await store.finishRun(claim, { kind: "succeeded" }), lost: heartbeat.lost });
+say({ step: "ended", status: await store.queue.finishRun(claim, { kind: "succeeded" }), lost: heartbeat.lost });
 await store.close();
 if (!leaveHeartbeatsRunning) await heartbeats.close();

@@ -10,20 +10,20 @@ export const LOGIN_REQUIRED = {
 /** A key for each role. */
 export async function makeKeys(api: TestApi): Promise<Record<Role, string>> {
   const made = await Promise.all(
-    ROLES.map(async (role) => [role, (await api.store.createKey({ name: role, role }, "test")).key] as const),
+    ROLES.map(async (role) => [role, (await api.store.keys.create({ name: role, role }, "test")).key] as const),
   );
   return Object.fromEntries(made) as Record<Role, string>;
 }
 
 /** Keys that were valid once, and one that never was. */
 export async function makeBadKeys(api: TestApi): Promise<Record<"bad" | "expired" | "revoked", string>> {
-  const expired = await api.store.createKey({ name: "expired", role: "admin", expires_in: "1m" }, "test");
+  const expired = await api.store.keys.create({ name: "expired", role: "admin", expires_in: "1m" }, "test");
   await api.database.query(
     "UPDATE etl.api_keys SET created_at = now() - interval '1 day', expires_at = now() - interval '1 second' WHERE id = $1",
     [expired.id],
   );
-  const revoked = await api.store.createKey({ name: "revoked", role: "admin" }, "test");
-  await api.store.revokeKey(revoked.id);
+  const revoked = await api.store.keys.create({ name: "revoked", role: "admin" }, "test");
+  await api.store.keys.revoke(revoked.id);
   return {
     bad: `${revoked.key.slice(0, -1)}${revoked.key.endsWith("A") ? "B" : "A"}`,
     expired: expired.key,

@@ -110,7 +110,7 @@ export function describeKills(path: Path): void {
     before = await statesOf(chaos.target, targets);
     watcher = watch(chaos.target, targets);
     for (const [k, [kind, points]] of kills.entries()) {
-      await Promise.all((pipelines[k] ?? []).map(({ id }) => chaos.store.requestRun(id, "api")));
+      await Promise.all((pipelines[k] ?? []).map(({ id }) => chaos.store.requests.run(id, "api")));
       await killAll(kind, points);
     }
     await chaos.query("UPDATE etl.etl_pipelines SET enabled = true");
@@ -141,8 +141,8 @@ export function describeKills(path: Path): void {
       const { id, target_table } = pipeline;
       expect(missing).toBe(0);
       expect(await differences(chaos, target_table)).toBe(0);
-      expect(await chaos.store.getPipeline(id)).toMatchObject({ status: "IDLE" });
-      expect(await chaos.store.getState(id)).toMatchObject({ scanPosition: null });
+      expect(await chaos.store.pipelines.get(id)).toMatchObject({ status: "IDLE" });
+      expect(await chaos.store.state.get(id)).toMatchObject({ scanPosition: null });
       await requireAddedUp(chaos, kind, path, pipeline, point);
       if (kind.mode === "full") {
         const after = (await statesOf(chaos.target, [target_table])).get(target_table);
@@ -166,7 +166,7 @@ async function killOne(chaos: Chaos, kind: Kind, point: string): Promise<Killed>
       WHERE r.pipeline_id = p.id AND n.pid = $1 RETURNING p.id`,
     [runner.pid],
   );
-  const pipeline = await chaos.store.getPipeline(held?.["id"] as never);
+  const pipeline = await chaos.store.pipelines.get(held?.["id"] as never);
   return { pipeline, missing: await missingBehindCheckpoint(chaos, kind, pipeline) };
 }
 

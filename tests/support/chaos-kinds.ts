@@ -141,7 +141,7 @@ function countMissing(wanted: readonly string[], found: readonly string[]): numb
 
 /** Rows that the checkpoint has passed, and that are not where they must be by then. */
 export async function missingBehindCheckpoint(chaos: Chaos, kind: Kind, { id, target_table }: Pipeline) {
-  const { scanPosition } = await chaos.store.getState(id);
+  const { scanPosition } = await chaos.store.state.get(id);
   if (scanPosition === null) return 0;
   const [schema = "", table = ""] = target_table.split(".");
   const load = `${schema}.${loadTable({ schema, table }, id, "load").table}`;

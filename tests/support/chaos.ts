@@ -59,7 +59,7 @@ export async function openChaos(path: Path, given?: TestDatabase): Promise<Chaos
     target,
     store,
     query: database.query,
-    create: (config) => store.createPipeline(newPipelineSchema.parse(config), "chaos"),
+    create: (config) => store.pipelines.create(newPipelineSchema.parse(config), "chaos"),
 
     runner(fault, more = {}) {
       const env = {

@@ -38,7 +38,7 @@ export async function playMetricsScenario(): Promise<MetricsScenario> {
     const metrics = { METRICS_PORT: "0", LOADER_DATABASE_URL: database.urls.loader as string };
 
     const taken = await createPipeline(chaos, NEW_TARGET, "rows", "taken");
-    await store.requestRun(taken.id, "api");
+    await store.requests.run(taken.id, "api");
     const frozen = chaos.runner("batch_committed:3:stop", metrics);
     await faulted(frozen, "batch_committed", "stop");
     const runner = chaos.runner(undefined, metrics);
@@ -57,7 +57,7 @@ export async function playMetricsScenario(): Promise<MetricsScenario> {
       await chaos.create({ ...heap, name: "refusing", target_table: "analytics.refusing", max_rejects: 1000 }),
       await chaos.create({ ...heap, name: "failing", target_table: "analytics.no_such_table" }),
     ];
-    for (const { id } of pipelines) await store.requestRun(id, "api");
+    for (const { id } of pipelines) await store.requests.run(id, "api");
     await chaos.atRest();
     await api.untilPrinted("api started");
     const apiUrl = /"url":"([^"]+)"/.exec(api.output())?.[1] as string;

@@ -38,7 +38,7 @@ export async function openBench(settings: Record<string, string> = {}): Promise<
   const ended = ({ id }: Pipeline): Promise<Run> =>
     until("the run ends", async () => {
       const [run] = await askedRuns(store, id);
-      const { status } = await store.getPipeline(id);
+      const { status } = await store.pipelines.get(id);
       const over = run !== undefined && run.status !== "RUNNING" && !["RUN_REQUESTED", "RUNNING"].includes(status);
       return over ? run : undefined;
     });
@@ -51,13 +51,13 @@ export async function openBench(settings: Record<string, string> = {}): Promise<
     async create(config) {
       const name = `p_${randomUUID().slice(0, 8)}`;
       const whole = { name, target_table: `analytics.${name}`, create_target: true, ...config };
-      return store.createPipeline(newPipelineSchema.parse(whole), "test");
+      return store.pipelines.create(newPipelineSchema.parse(whole), "test");
     },
     startApi: stand.startApi,
     startRunner: stand.startRunner,
     stopRunner: stand.stopRunner,
     async run(pipeline) {
-      await store.requestRun(pipeline.id, "api");
+      await store.requests.run(pipeline.id, "api");
       return ended(pipeline);
     },
     async rowsOf(relation) {

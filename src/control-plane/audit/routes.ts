@@ -27,5 +27,5 @@ const operations = {
 };
 
 export function auditRoutes(api: Api, { store }: ApiParts): void {
-  api.get("/audit", { schema: operations.listAudit }, ({ query }) => store.listAudit(query));
+  api.get("/audit", { schema: operations.listAudit }, ({ query }) => store.audit.list(query));
 }

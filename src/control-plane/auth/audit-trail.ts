@@ -33,7 +33,7 @@ export function keepAuditTrail(api: Api, { store, log }: ApiParts): void {
   // With a callback, because what follows must run inside: everything up to the end of the handler.
   api.addHook("preHandler", (request, _reply, done) => {
     if (READING_METHODS.includes(request.method) || request.caller === undefined) return done();
-    store.recording(originOf(request, request.routeOptions.config.successStatus ?? 200), done);
+    store.audit.recording(originOf(request, request.routeOptions.config.successStatus ?? 200), done);
   });
 
   api.addHook("onResponse", async (request, { statusCode }) => {

@@ -49,7 +49,7 @@ export class BoundedAttempts {
   }
 
   #write(attempt: AuditedAttempt): void {
-    const writing = this.#store
+    const writing = this.#store.audit
       .recordAttempt(attempt)
       .catch((err: unknown) => this.#log.error({ err, action: attempt.action }, "attempt not in the audit log"))
       .finally(() => this.#writing.delete(writing));

@@ -7,7 +7,7 @@ import { badLogin } from "./bad-login.ts";
 /** Asks the meta-store at each request, so that a revoked key is refused from the next request on. */
 export async function logInWithKey(text: string, store: MetaStore, log: Log): Promise<Caller> {
   const given = parseKey(text);
-  const found = given && (await store.findKey(given.id));
+  const found = given && (await store.keys.find(given.id));
   if (given === undefined || found === undefined || !isSecretOf(found.secretHash, given.secret)) {
     throw badLogin("The key is not known.");
   }
@@ -20,5 +20,5 @@ export async function logInWithKey(text: string, store: MetaStore, log: Log): Pr
 
 /** Nobody is locked out because a note could not be written. */
 async function noteUse(id: string, store: MetaStore, log: Log): Promise<void> {
-  await store.markKeyUsed(id).catch((err: unknown) => log.warn({ err, key_id: id }, "use of a key not noted"));
+  await store.keys.markUsed(id).catch((err: unknown) => log.warn({ err, key_id: id }, "use of a key not noted"));
 }

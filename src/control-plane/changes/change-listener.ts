@@ -22,12 +22,12 @@ interface Listener {
  * request that waits holds no connection itself.
  */
 export class ChangeListener {
-  readonly #store: Pick<MetaStore, "onChange">;
+  readonly #store: Pick<MetaStore, "changes">;
   readonly #listeners = new Set<Listener>();
   #subscription: Promise<{ close(): Promise<void> }> | undefined;
   #closed = false;
 
-  constructor(store: Pick<MetaStore, "onChange">) {
+  constructor(store: Pick<MetaStore, "changes">) {
     this.#store = store;
   }
 
@@ -85,7 +85,7 @@ export class ChangeListener {
   }
 
   async #subscribe(): Promise<void> {
-    this.#subscription ??= this.#store.onChange((id) => this.#tell(id));
+    this.#subscription ??= this.#store.changes.onChange((id) => this.#tell(id));
     try {
       await this.#subscription;
     } catch (error) {

@@ -19,7 +19,7 @@ const LONGEST_STREAM_MS = 60 * 60 * 1000;
  * is sent is the latest state of each thing, not every step on the way.
  */
 export class EventFeed {
-  readonly #store: Pick<MetaStore, "changesSince">;
+  readonly #store: Pick<MetaStore, "changes">;
   readonly #listener: ChangeListener;
   readonly #log: Log;
   readonly #streams = new Set<EventStream>();
@@ -32,7 +32,7 @@ export class EventFeed {
   #serving = false;
   #listening: Listening | undefined;
 
-  constructor(store: Pick<MetaStore, "changesSince">, listener: ChangeListener, log: Log) {
+  constructor(store: Pick<MetaStore, "changes">, listener: ChangeListener, log: Log) {
     this.#store = store;
     this.#listener = listener;
     this.#log = log;
@@ -65,7 +65,7 @@ export class EventFeed {
 
   async #catchUp(stream: EventStream, lastEventId: string | undefined): Promise<void> {
     const isPoint = lastEventId === undefined || /^\d{1,18}$/.test(lastEventId);
-    const changes = await this.#store.changesSince(isPoint ? (lastEventId ?? null) : null);
+    const changes = await this.#store.changes.since(isPoint ? (lastEventId ?? null) : null);
     const first: Event = { name: isPoint && changes.complete ? "ready" : "reset", data: {} };
     stream.send(changes.point, [first, ...eventsOf(changes)]);
     if (this.#serving) return;
@@ -100,7 +100,7 @@ export class EventFeed {
   }
 
   async #look(): Promise<void> {
-    const changes = await this.#store.changesSince(this.#point);
+    const changes = await this.#store.changes.since(this.#point);
     const events = changes.complete ? eventsOf(changes) : [{ name: "reset", data: {} } as const];
     const known = this.#told;
     // What is not among the changes any more lies before the point: if it comes again, it has changed.

@@ -25,7 +25,7 @@ const watchEvents = {
 export function eventRoutes(api: Api, { store }: ApiParts, feed: EventFeed): void {
   api.get("/events", { schema: watchEvents }, async (request, reply) => {
     const { pipeline } = request.query;
-    const pipelineId = pipeline === undefined ? null : (await store.getPipeline(pipeline)).id;
+    const pipelineId = pipeline === undefined ? null : (await store.pipelines.get(pipeline)).id;
     const stream = new EventStream(pipelineId);
     const { "last-event-id": lastEventId } = request.headers;
     await feed.open(stream, typeof lastEventId === "string" ? lastEventId : undefined);

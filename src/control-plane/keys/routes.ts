@@ -41,7 +41,7 @@ const operations = {
 };
 
 export function keyRoutes(api: Api, { store }: ApiParts): void {
-  api.get("/keys", { schema: operations.listKeys }, ({ query }) => store.listKeys(query));
+  api.get("/keys", { schema: operations.listKeys }, ({ query }) => store.keys.list(query));
 
   const withoutKey = (body: string): string => JSON.stringify({ ...JSON.parse(body), key: null });
   api.post("/keys", { schema: operations.createKey, config: { keepAnswer: withoutKey } }, async (request, reply) => {
@@ -49,13 +49,13 @@ export function keyRoutes(api: Api, { store }: ApiParts): void {
     if (expires_at !== undefined && new Date(expires_at) <= new Date()) {
       throw invalidRequest("body", [{ pointer: "/expires_at", message: "It must lie in the future." }]);
     }
-    const created = await store.createKey(request.body, actorOf(request).name);
+    const created = await store.keys.create(request.body, actorOf(request).name);
     // A key must not lie in a cache between here and the caller.
     return reply.code(201).header("cache-control", "no-store").send(created);
   });
 
   api.delete("/keys/:id", { schema: operations.revokeKey }, async ({ params }, reply) => {
-    await store.revokeKey(params.id);
+    await store.keys.revoke(params.id);
     return reply.code(204).send();
   });
 }

@@ -1,5 +1,5 @@
 import { nextRunAt, parseSchedule } from "../../domain/schedule.ts";
-import type { PipelineVitals } from "../../meta-store/meta-store.ts";
+import type { PipelineVitals } from "../../meta-store/ports/monitoring.ts";
 
 /**
  * By when the schedule of a pipeline calls for a load, in seconds since 1970. Cron in a time zone is slow to compute, and

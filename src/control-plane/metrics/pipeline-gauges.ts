@@ -1,7 +1,8 @@
 import { Gauge, type Registry } from "prom-client";
 import { PIPELINE_STATUSES } from "../../domain/pipeline-status.ts";
 import { watermarkSeconds } from "../../domain/watermark.ts";
-import type { MetaStore, PipelineVitals, Survey } from "../../meta-store/meta-store.ts";
+import type { MetaStore } from "../../meta-store/meta-store.ts";
+import type { PipelineVitals, Survey } from "../../meta-store/ports/monitoring.ts";
 import type { Log } from "../../observability/log.ts";
 import { DueTimes } from "./due-times.ts";
 
@@ -14,14 +15,18 @@ export interface PipelineGauges {
 }
 
 /** How pipelines and runners are. Any number of APIs tell the same, so a rule takes the max over them. */
-export function createPipelineGauges(registry: Registry, store: Pick<MetaStore, "survey">, log: Log): PipelineGauges {
+export function createPipelineGauges(
+  registry: Registry,
+  store: Pick<MetaStore, "monitoring">,
+  log: Log,
+): PipelineGauges {
   const all = createGauges(registry);
   const { metaStoreUp, ...surveyed } = all;
   const dueTimes = new DueTimes();
   return {
     async refresh() {
       try {
-        const survey = await store.survey(MOST_PIPELINES);
+        const survey = await store.monitoring.survey(MOST_PIPELINES);
         for (const gauge of Object.values(surveyed)) gauge.reset();
         show(all, survey, dueTimes.of(survey.pipelines));
       } catch (error) {

@@ -7,7 +7,7 @@ import {
   type PipelinePatch,
   pipelineSchema,
 } from "../../domain/pipeline.ts";
-import type { PipelineChange } from "../../meta-store/meta-store.ts";
+import type { PipelineChange } from "../../meta-store/ports/pipelines.ts";
 import { actorOf } from "../actor.ts";
 import type { Api, ApiParts } from "../api.ts";
 import { answer } from "../openapi.ts";
@@ -65,7 +65,7 @@ export function applyRoute(api: Api, parts: ApiParts): void {
       const { problems, warnings } = await judgeAll(parts, wanted);
       requireNone(problems);
       try {
-        const applied = await parts.store.applyPipelines(wanted.map(changeFor), actorOf(request).name);
+        const applied = await parts.store.pipelines.apply(wanted.map(changeFor), actorOf(request).name);
         return { pipelines: applied.map((pipeline, place) => told(pipeline, wanted[place]?.base, warnings[place])) };
       } catch (error) {
         // Somebody was faster: what was judged is no longer what stands there.
@@ -89,7 +89,7 @@ async function lookUp(
 async function existing(store: ApiParts["store"], name: unknown): Promise<Pipeline | undefined> {
   if (typeof name !== "string" || !appliedPipelineSchema.shape.name.safeParse(name).success) return undefined;
   try {
-    return await store.getPipeline(name);
+    return await store.pipelines.get(name);
   } catch (error) {
     if (error instanceof VitrinaError && error.code === "PIPELINE_NOT_FOUND") return undefined;
     throw error;

@@ -21,10 +21,10 @@ export async function changeConfiguration(
   const asked = expectedVersion(request);
   const author = actorOf(request).name;
   for (let tries = 1; ; tries += 1) {
-    const current = await store.getPipeline(pipelineId);
+    const current = await store.pipelines.get(pipelineId);
     if (!touchesQuery(patch) || changesNothing(current, patch)) {
       const check = async (merged: Pipeline) => requireNone((await judge(parts, patch, merged)).problems);
-      const changed = await store.updatePipeline(current.id, patch, author, check, asked);
+      const changed = await store.pipelines.update(current.id, patch, author, check, asked);
       sendPipeline(reply, changed);
       return saved(changed, []);
     }
@@ -32,7 +32,7 @@ export async function changeConfiguration(
     const { problems, warnings } = await judge(parts, patch, current);
     const version = asked ?? current.config_version;
     try {
-      const changed = await store.updatePipeline(current.id, patch, author, () => requireNone(problems), version);
+      const changed = await store.pipelines.update(current.id, patch, author, () => requireNone(problems), version);
       sendPipeline(reply, changed);
       return saved(changed, warnings);
     } catch (error) {

@@ -116,7 +116,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
 export function storedPipeline({ store }: ValidateParts) {
   return async ({ params }: FastifyRequest): Promise<PipelineConfig | undefined> => {
     try {
-      return await store.getPipeline((params as { id: string }).id);
+      return await store.pipelines.get((params as { id: string }).id);
     } catch (error) {
       if (error instanceof VitrinaError && error.code === "PIPELINE_NOT_FOUND") return undefined;
       throw error;

@@ -27,13 +27,13 @@ const reloadPipelineConfig = {
 export function reloadConfigRoute(api: Api, { store }: ApiParts): void {
   const route = { schema: reloadPipelineConfig, config: { keepAnswer: false } };
   api.post("/pipelines/:id/reload-config", route, async ({ params }) => {
-    const pipeline = await store.getPipeline(params.id);
+    const pipeline = await store.pipelines.get(params.id);
     const { id, config_version, status } = pipeline;
-    const [run] = isHeld(status) ? (await store.listRuns(id, { limit: 1 }, { status: "RUNNING" })).items : [];
+    const [run] = isHeld(status) ? (await store.runs.list(id, { limit: 1 }, { status: "RUNNING" })).items : [];
     if (run === undefined) return { pipeline, run_id: null, applied_version: null, pending_fields: [] };
     const [applied, current] = await Promise.all([
-      store.getVersion(id, run.applied_version),
-      store.getVersion(id, config_version),
+      store.versions.get(id, run.applied_version),
+      store.versions.get(id, config_version),
     ]);
     return {
       pipeline,

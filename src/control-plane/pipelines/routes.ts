@@ -26,7 +26,7 @@ function configurationRoutes(api: Api, parts: ApiParts): void {
 
   api.get("/pipelines", { schema: operations.listPipelines }, ({ query }) => {
     const { limit, after, ...filter } = query;
-    return store.listPipelines({ limit, after }, filter);
+    return store.pipelines.list({ limit, after }, filter);
   });
 
   const asNew = tellAllProblems(parts, operations.createPipeline.body, async () => undefined);
@@ -34,14 +34,14 @@ function configurationRoutes(api: Api, parts: ApiParts): void {
     const { body } = request;
     const { problems, warnings } = await judge(parts, body, undefined);
     requireNone(problems);
-    const pipeline = await store.createPipeline(body, actorOf(request).name);
+    const pipeline = await store.pipelines.create(body, actorOf(request).name);
     reply.code(201).header("location", `/api/v1/pipelines/${pipeline.id}`);
     sendPipeline(reply, pipeline);
     return saved(pipeline, warnings);
   });
 
   api.get("/pipelines/:id", { schema: operations.getPipeline }, async (request, reply) => {
-    const pipeline = sendPipeline(reply, await store.getPipeline(request.params.id));
+    const pipeline = sendPipeline(reply, await store.pipelines.get(request.params.id));
     return readerHas(request, pipeline) ? reply.code(304).send() : pipeline;
   });
 
@@ -56,30 +56,30 @@ function configurationRoutes(api: Api, parts: ApiParts): void {
   );
 
   api.delete("/pipelines/:id", { schema: operations.deletePipeline }, async (request, reply) => {
-    const { id } = await store.getPipeline(request.params.id);
-    await store.deletePipeline(id, expectedVersion(request));
+    const { id } = await store.pipelines.get(request.params.id);
+    await store.pipelines.delete(id, expectedVersion(request));
     return reply.code(204).send();
   });
 }
 
 function requestRoutes(api: Api, { store, log }: ApiParts): void {
   api.post("/pipelines/:id/run", { schema: operations.runPipeline }, async (request, reply) => {
-    const before = await store.getPipeline(request.params.id);
-    const pipeline = await store.requestRun(before.id, "api");
+    const before = await store.pipelines.get(request.params.id);
+    const pipeline = await store.requests.run(before.id, "api");
     logStatusChange(log, request, before, pipeline, "run requested");
     return sendPipeline(reply, pipeline);
   });
 
   api.post("/pipelines/:id/pause", { schema: operations.pausePipeline }, async (request, reply) => {
-    const before = await store.getPipeline(request.params.id);
-    const pipeline = await store.requestPause(before.id);
+    const before = await store.pipelines.get(request.params.id);
+    const pipeline = await store.requests.pause(before.id);
     logStatusChange(log, request, before, pipeline, "pause requested");
     return sendPipeline(reply, pipeline);
   });
 
   api.post("/pipelines/:id/cancel", { schema: operations.cancelPipeline }, async (request, reply) => {
-    const before = await store.getPipeline(request.params.id);
-    const pipeline = await store.requestCancel(before.id);
+    const before = await store.pipelines.get(request.params.id);
+    const pipeline = await store.requests.cancel(before.id);
     logStatusChange(log, request, before, pipeline, "cancel requested");
     return sendPipeline(reply, pipeline);
   });
@@ -87,14 +87,14 @@ function requestRoutes(api: Api, { store, log }: ApiParts): void {
 
 function restoreRoutes(api: Api, { store, targets, log }: ApiParts): void {
   api.post("/pipelines/:id/restore-previous", { schema: operations.restorePreviousTarget }, async (request, reply) => {
-    const pipeline = await store.getPipeline(request.params.id);
+    const pipeline = await store.pipelines.get(request.params.id);
     const { target } = parseTaskPlan(pipeline, targets);
     if (target.kind !== "elasticsearch" || pipeline.mode !== "full") {
       throw new VitrinaError("NOT_SUPPORTED", "Only an index that is loaded in mode full keeps the one before.", {
         hint: "Correct the source and run the pipeline again.",
       });
     }
-    const requested = await store.requestRestore(pipeline.id);
+    const requested = await store.requests.restore(pipeline.id);
     logStatusChange(log, request, pipeline, requested, "restore requested");
     return sendPipeline(reply, requested);
   });
@@ -102,7 +102,7 @@ function restoreRoutes(api: Api, { store, targets, log }: ApiParts): void {
 
 function observationRoutes(api: Api, { store }: ApiParts, listener: ChangeListener): void {
   api.get("/pipelines/:id/status", { schema: operations.getPipelineStatus }, async ({ params, query }, reply) => {
-    const { id } = await store.getPipeline(params.id);
+    const { id } = await store.pipelines.get(params.id);
     return waitUntil({
       listener,
       pipelineId: id,
@@ -115,9 +115,9 @@ function observationRoutes(api: Api, { store }: ApiParts, listener: ChangeListen
 }
 
 async function statusOf(store: MetaStore, id: PipelineId, asked: number | undefined) {
-  const { name, status, enabled, run_request, waiting } = await store.getPipeline(id);
+  const { name, status, enabled, run_request, waiting } = await store.pipelines.get(id);
   const filter = asked === undefined ? {} : { run_request: asked };
-  const { items } = await store.listRuns(id, { limit: 1 }, filter);
+  const { items } = await store.runs.list(id, { limit: 1 }, filter);
   const over = (asked !== undefined && asked < run_request) || isAtRest(status);
   return { id, name, status, enabled, run_request: asked ?? run_request, waiting, over, last_run: items[0] ?? null };
 }

@@ -3,7 +3,7 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Pipeline, PipelineId } from "../../domain/pipeline.ts";
 import { isHeld } from "../../domain/pipeline-status.ts";
 import type { Watermark } from "../../domain/watermark.ts";
-import type { PipelineState } from "../../meta-store/meta-store.ts";
+import type { PipelineState } from "../../meta-store/ports/state.ts";
 import type { Api, ApiParts } from "../api.ts";
 import { confirmQuery, requireConfirmation } from "../confirmation.ts";
 import { answer } from "../openapi.ts";
@@ -81,24 +81,24 @@ const operations = {
 };
 
 export function stateRoutes(api: Api, { store }: ApiParts): void {
-  const current = async (id: PipelineId) => stateAnswer(id, await store.getState(id));
+  const current = async (id: PipelineId) => stateAnswer(id, await store.state.get(id));
 
   api.get("/pipelines/:id/state", { schema: operations.getPipelineState }, async ({ params }) => {
-    const { id } = await store.getPipeline(params.id);
+    const { id } = await store.pipelines.get(params.id);
     return current(id);
   });
 
   api.post("/pipelines/:id/state/reset", { schema: operations.resetPipelineState }, async ({ params, query }) => {
     const pipeline = await movable(params.id);
-    requireConfirmation(query, meaningOfReset(pipeline, await store.getState(pipeline.id)));
-    await store.resetState(pipeline.id);
+    requireConfirmation(query, meaningOfReset(pipeline, await store.state.get(pipeline.id)));
+    await store.state.reset(pipeline.id);
     return current(pipeline.id);
   });
 
   api.post("/pipelines/:id/state/keep", { schema: operations.keepPipelineState }, async ({ params, query }) => {
     const pipeline = await movable(params.id);
-    requireConfirmation(query, meaningOfKeep(pipeline, await store.getState(pipeline.id)));
-    await store.keepState(pipeline.id);
+    requireConfirmation(query, meaningOfKeep(pipeline, await store.state.get(pipeline.id)));
+    await store.state.keep(pipeline.id);
     return current(pipeline.id);
   });
 
@@ -106,14 +106,14 @@ export function stateRoutes(api: Api, { store }: ApiParts): void {
     const pipeline = await movable(params.id);
     const position = { value: body.last_processed_value, id: body.last_processed_id };
     requireSettable(pipeline, position);
-    requireConfirmation(query, meaningOfSet(pipeline, await store.getState(pipeline.id), position));
-    await store.setState(pipeline.id, position);
+    requireConfirmation(query, meaningOfSet(pipeline, await store.state.get(pipeline.id), position));
+    await store.state.set(pipeline.id, position);
     return current(pipeline.id);
   });
 
   /** Asked before the confirmation: nobody should confirm what is then refused. The store asks again under its lock. */
   async function movable(id: string): Promise<Pipeline> {
-    const pipeline = await store.getPipeline(id);
+    const pipeline = await store.pipelines.get(id);
     const { name, status } = pipeline;
     if (!isHeld(status)) return pipeline;
     const detail = `${name} is ${status}: its state cannot change while a runner holds it.`;

@@ -33,7 +33,7 @@ export function previewRoutes(api: Api, parts: ApiParts, limited: Limited): void
       query: { limit },
       body: trial,
     } = request;
-    const pipeline = { ...(await parts.store.getPipeline(params.id)), ...trial } as Pipeline;
+    const pipeline = { ...(await parts.store.pipelines.get(params.id)), ...trial } as Pipeline;
     return show({ query: readerQuery(pipeline, parts), connection: pipeline.source_connection, limit }, reply);
   });
 }

@@ -47,15 +47,15 @@ const operations = {
 
 export function reconcileRoutes(api: Api, { store }: ApiParts): void {
   api.post("/pipelines/:id/reconcile", { schema: operations.requestReconcile }, async (request, reply) => {
-    const { id } = await store.getPipeline(request.params.id);
-    const reconcile = await store.requestReconcile(id, actorOf(request).name);
+    const { id } = await store.pipelines.get(request.params.id);
+    const reconcile = await store.reconciles.request(id, actorOf(request).name);
     const location = `/api/v1/pipelines/${id}/reconciles/${reconcile.id}`;
     return reply.code(202).header("location", location).send(reconcile);
   });
 
   api.get("/pipelines/:id/reconcile", { schema: operations.getLastReconcile }, async ({ params }) => {
-    const { id, name } = await store.getPipeline(params.id);
-    const [last] = (await store.listReconciles(id, { limit: 1 })).items;
+    const { id, name } = await store.pipelines.get(params.id);
+    const [last] = (await store.reconciles.list(id, { limit: 1 })).items;
     if (last !== undefined) return last;
     throw new VitrinaError("RECONCILE_NOT_FOUND", `Source and target of ${name} were never compared.`, {
       hint: "POST to the same path compares them.",
@@ -63,12 +63,12 @@ export function reconcileRoutes(api: Api, { store }: ApiParts): void {
   });
 
   api.get("/pipelines/:id/reconciles", { schema: operations.listReconciles }, async ({ params, query }) => {
-    const { id } = await store.getPipeline(params.id);
-    return store.listReconciles(id, query);
+    const { id } = await store.pipelines.get(params.id);
+    return store.reconciles.list(id, query);
   });
 
   api.get("/pipelines/:id/reconciles/:reconcile_id", { schema: operations.getReconcile }, async ({ params }) => {
-    const { id } = await store.getPipeline(params.id);
-    return store.getReconcile(id, params.reconcile_id);
+    const { id } = await store.pipelines.get(params.id);
+    return store.reconciles.get(id, params.reconcile_id);
   });
 }

@@ -56,15 +56,15 @@ const operations = {
 
 export function rejectRoutes(api: Api, { store, log }: ApiParts): void {
   api.get("/pipelines/:id/rejects", { schema: operations.listRejects }, async ({ params: { id: name }, query }) => {
-    const { id } = await store.getPipeline(name);
+    const { id } = await store.pipelines.get(name);
     const { run_id: runId, ...page } = query;
-    return store.listRejects(id, { ...page, runId });
+    return store.rejects.list(id, { ...page, runId });
   });
 
   api.post("/pipelines/:id/rejects/retry", { schema: operations.retryRejects }, async (request) => {
-    const before = await store.getPipeline(request.params.id);
-    const retried = await store.retryRejects(before.id, request.body?.ids);
-    const pipeline = await store.getPipeline(before.id);
+    const before = await store.pipelines.get(request.params.id);
+    const retried = await store.rejects.retry(before.id, request.body?.ids);
+    const pipeline = await store.pipelines.get(before.id);
     logStatusChange(log, request, before, pipeline, "run requested");
     return { retried, pipeline_status: pipeline.status };
   });
@@ -73,8 +73,8 @@ export function rejectRoutes(api: Api, { store, log }: ApiParts): void {
     "/pipelines/:id/rejects/discard",
     { schema: operations.discardRejects },
     async ({ params: { id: name }, body }) => {
-      const { id } = await store.getPipeline(name);
-      return { discarded: await store.discardRejects(id, body.ids) };
+      const { id } = await store.pipelines.get(name);
+      return { discarded: await store.rejects.discard(id, body.ids) };
     },
   );
 }

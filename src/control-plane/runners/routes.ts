@@ -13,5 +13,5 @@ const listRunners = {
 };
 
 export function runnerRoutes(api: Api, { store }: ApiParts): void {
-  api.get("/runners", { schema: listRunners }, async () => ({ items: await store.listRunners() }));
+  api.get("/runners", { schema: listRunners }, async () => ({ items: await store.runners.list() }));
 }

@@ -35,7 +35,7 @@ const getRunLog = {
 
 export function runLogRoutes(api: Api, { store }: ApiParts, listener: ChangeListener): void {
   api.get("/pipelines/:id/runs/:run_id/logs", { schema: getRunLog }, async ({ params, query }, reply) => {
-    const { id } = await store.getPipeline(params.id);
+    const { id } = await store.pipelines.get(params.id);
     const { wait, ...page } = query;
     return waitUntil({
       listener,
@@ -43,7 +43,7 @@ export function runLogRoutes(api: Api, { store }: ApiParts, listener: ChangeList
       waitMs: wait,
       lookEveryMs: LOOK_EVERY_MS,
       reply,
-      look: () => store.readRunLog(id, params.run_id, page),
+      look: () => store.runLogs.read(id, params.run_id, page),
       isOver: ({ items, over }) => items.length > 0 || over,
     });
   });

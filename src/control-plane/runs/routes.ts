@@ -55,23 +55,23 @@ const operations = {
 
 export function runRoutes(api: Api, { store }: ApiParts, listener: ChangeListener): void {
   api.get("/runs", { schema: operations.listAllRuns }, ({ query: { limit, after, ...filter } }) =>
-    store.listRuns(null, { limit, after }, filter),
+    store.runs.list(null, { limit, after }, filter),
   );
 
   api.get("/pipelines/:id/runs", { schema: operations.listRuns }, async ({ params, query }) => {
-    const { id } = await store.getPipeline(params.id);
+    const { id } = await store.pipelines.get(params.id);
     const { limit, after, ...filter } = query;
-    return store.listRuns(id, { limit, after }, filter);
+    return store.runs.list(id, { limit, after }, filter);
   });
 
   api.get("/pipelines/:id/runs/:run_id", { schema: operations.getRun }, async ({ params, query }, reply) => {
-    const { id } = await store.getPipeline(params.id);
+    const { id } = await store.pipelines.get(params.id);
     return waitUntil({
       listener,
       pipelineId: id,
       waitMs: query.wait,
       reply,
-      look: () => store.getRun(id, params.run_id),
+      look: () => store.runs.get(id, params.run_id),
       isOver: ({ status }) => status !== "RUNNING",
     });
   });

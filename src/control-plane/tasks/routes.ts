@@ -46,10 +46,10 @@ const operations = {
 export function taskRoutes(api: Api, parts: ApiParts): void {
   const { store } = parts;
 
-  api.get("/tasks", { schema: operations.listTasks }, async () => ({ items: await store.listTasks() }));
+  api.get("/tasks", { schema: operations.listTasks }, async () => ({ items: await store.runners.listTasks() }));
 
   api.get("/pipelines/:id/tasks", { schema: operations.getPipelineTasks }, async ({ params }) => ({
-    items: (await store.getPipeline(params.id)).tasks,
+    items: (await store.pipelines.get(params.id)).tasks,
   }));
 
   api.put("/pipelines/:id/tasks", { schema: operations.replacePipelineTasks }, (request, reply) =>

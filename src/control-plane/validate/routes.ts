@@ -21,8 +21,8 @@ export function validateRoutes(api: Api, parts: ApiParts, limited: Limited): voi
     const { params, body: trial } = request;
     // What a query of one's own would find tells about the data, so trying one out is the right of those who may save it.
     if (trial != null && Object.keys(trial).length > 0) requireRole(request, "editor");
-    const pipeline = await store.getPipeline(params.id);
-    const state = await store.getState(pipeline.id);
+    const pipeline = await store.pipelines.get(params.id);
+    const state = await store.state.get(pipeline.id);
     const config = { ...pipeline, ...trial } as Pipeline;
     return limited(() => validate(parts, { config, stored: { id: pipeline.id, state }, isTrial: trial != null }));
   });

@@ -50,7 +50,7 @@ export async function validate(parts: ValidateParts, question: ValidateQuestion)
 }
 
 async function registeredTasks({ store }: ValidateParts): Promise<readonly RegisteredTask[] | undefined> {
-  const [runners, tasks] = await Promise.all([store.listRunners(), store.listTasks()]);
+  const [runners, tasks] = await Promise.all([store.runners.list(), store.runners.listTasks()]);
   return runners.some(({ alive }) => alive) ? tasks : undefined;
 }
 

@@ -1,7 +1,7 @@
 import type { PipelineConfig, PipelineId } from "../../domain/pipeline.ts";
 import type { Column } from "../../domain/row.ts";
 import type { InspectedTaskPlan } from "../../domain/task-plan.ts";
-import type { PipelineState } from "../../meta-store/meta-store.ts";
+import type { PipelineState } from "../../meta-store/ports/state.ts";
 import type { ApiParts } from "../api.ts";
 import type { Findings } from "./findings.ts";
 

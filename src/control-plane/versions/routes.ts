@@ -67,8 +67,8 @@ export function versionRoutes(api: Api, parts: ApiParts): void {
   const { store } = parts;
 
   api.get("/pipelines/:id/versions", { schema: operations.listVersions }, async ({ params, query }) => {
-    const { id } = await store.getPipeline(params.id);
-    const { items, next } = await store.listVersions(id, query);
+    const { id } = await store.pipelines.get(params.id);
+    const { items, next } = await store.versions.list(id, query);
     return {
       items: items.map(({ version, previous }) => ({
         version: version.version,
@@ -81,15 +81,15 @@ export function versionRoutes(api: Api, parts: ApiParts): void {
   });
 
   api.get("/pipelines/:id/versions/:version", { schema: operations.getVersion }, async ({ params }) => {
-    const { id } = await store.getPipeline(params.id);
-    return store.getVersion(id, params.version);
+    const { id } = await store.pipelines.get(params.id);
+    return store.versions.get(id, params.version);
   });
 
   api.get("/pipelines/:id/versions/:version/diff", { schema: operations.diffVersions }, async ({ params, query }) => {
-    const { id } = await store.getPipeline(params.id);
-    const version = await store.getVersion(id, params.version);
+    const { id } = await store.pipelines.get(params.id);
+    const version = await store.versions.get(id, params.version);
     // The first version has none before it; compared with itself it differs in nothing.
-    const other = await store.getVersion(id, query.with ?? Math.max(1, params.version - 1));
+    const other = await store.versions.get(id, query.with ?? Math.max(1, params.version - 1));
     return { version: version.version, with: other.version, changes: changesBetween(other, version) };
   });
 
@@ -98,8 +98,8 @@ export function versionRoutes(api: Api, parts: ApiParts): void {
     { schema: operations.restoreVersion },
     async (request, reply) => {
       const { params } = request;
-      const { id } = await store.getPipeline(params.id);
-      const config = configOfVersion(await store.getVersion(id, params.version));
+      const { id } = await store.pipelines.get(params.id);
+      const config = configOfVersion(await store.versions.get(id, params.version));
       if (config === undefined) {
         throw new VitrinaError("VERSION_NOT_RESTORABLE", `Version ${params.version} does not fit the rules of today.`);
       }

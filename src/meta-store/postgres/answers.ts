@@ -1,5 +1,7 @@
 import type { Pool } from "../../postgres/connection.ts";
-import type { KeyedRequest, KnownRequest, StoredAnswer } from "../meta-store.ts";
+import type { AnswerStore, KeyedRequest, KnownRequest, StoredAnswer } from "../ports/answers.ts";
+import { asking } from "./asking.ts";
+import { unrecorded } from "./audit.ts";
 
 /** A request that has not ended by then has died with its process. */
 const UNDER_WAY_AT_MOST = "interval '1 minute'";
@@ -14,7 +16,7 @@ const BEGIN = `
            AND a.begun_at < clock_timestamp() - ${UNDER_WAY_AT_MOST})
   RETURNING key`;
 
-export async function beginRequest(pool: Pool, request: KeyedRequest): Promise<KnownRequest> {
+async function beginRequest(pool: Pool, request: KeyedRequest): Promise<KnownRequest> {
   const { actor, key, operation, hash } = request;
   const begun = await pool.query(BEGIN, [actor, key, operation, hash]);
   if (begun.rows.length > 0) {
@@ -33,7 +35,7 @@ export async function beginRequest(pool: Pool, request: KeyedRequest): Promise<K
   return { kind: "answered", answer: { status: known.status, headers: known.headers, body: known.body } };
 }
 
-export async function keepAnswer(pool: Pool, request: KeyedRequest, answer: StoredAnswer): Promise<void> {
+async function keepAnswer(pool: Pool, request: KeyedRequest, answer: StoredAnswer): Promise<void> {
   await pool.query(
     `UPDATE etl.etl_answers SET status = $4, headers = $5, body = $6
       WHERE actor = $1 AND key = $2 AND operation = $3 AND status IS NULL`,
@@ -41,10 +43,18 @@ export async function keepAnswer(pool: Pool, request: KeyedRequest, answer: Stor
   );
 }
 
-export async function forgetRequest(pool: Pool, { actor, key, operation }: KeyedRequest): Promise<void> {
+async function forgetRequest(pool: Pool, { actor, key, operation }: KeyedRequest): Promise<void> {
   await pool.query("DELETE FROM etl.etl_answers WHERE actor = $1 AND key = $2 AND operation = $3 AND status IS NULL", [
     actor,
     key,
     operation,
   ]);
+}
+
+export function answerStore(pool: Pool): AnswerStore {
+  return {
+    begin: asking("begin the request", (request) => unrecorded(() => beginRequest(pool, request))),
+    keep: asking("keep the answer", (request, answer) => unrecorded(() => keepAnswer(pool, request, answer))),
+    forget: asking("forget the request", (request) => unrecorded(() => forgetRequest(pool, request))),
+  };
 }

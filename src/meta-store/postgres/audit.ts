@@ -2,7 +2,9 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type pg from "pg";
 import type { AuditEntry, AuditedAttempt, AuditOrigin } from "../../domain/audit.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
-import type { AuditPage, Page } from "../meta-store.ts";
+import type { AuditLog, AuditPage } from "../ports/access.ts";
+import type { Page } from "../ports/page.ts";
+import { asking } from "./asking.ts";
 
 /** What a request is found to be about while it is carried out. */
 interface Subject {
@@ -15,7 +17,7 @@ interface Subject {
 
 const recorded = new AsyncLocalStorage<{ readonly origin: AuditOrigin; readonly subject: Subject }>();
 
-export function recording<T>(origin: AuditOrigin, work: () => T): T {
+function recording<T>(origin: AuditOrigin, work: () => T): T {
   return recorded.run({ origin, subject: {} }, work);
 }
 
@@ -87,13 +89,13 @@ function originValues({ actor, role, key_id, ip, action, object, http_status, re
   return [actor, role, key_id, ip, action, object, http_status, request_id];
 }
 
-export async function recordAttempt(pool: Pool, attempt: AuditedAttempt): Promise<void> {
+async function recordAttempt(pool: Pool, attempt: AuditedAttempt): Promise<void> {
   const values = [...originValues(attempt), null, attempt.outcome, JSON.stringify(attempt.details)];
   await unrecorded(() => pool.query(INSERT, values));
 }
 
 /** Newest first. */
-export async function listAudit(pool: Pool, page: AuditPage): Promise<Page<AuditEntry>> {
+async function listAudit(pool: Pool, page: AuditPage): Promise<Page<AuditEntry>> {
   const { rows } = await pool.query(
     `SELECT id::text, at, actor, role, key_id, ip, action, object, object_name, outcome, http_status, request_id, details
        FROM etl.audit_log
@@ -106,4 +108,12 @@ export async function listAudit(pool: Pool, page: AuditPage): Promise<Page<Audit
   );
   const items = rows.slice(0, page.limit) as AuditEntry[];
   return { items, next: rows.length > page.limit ? (items.at(-1)?.id ?? null) : null };
+}
+
+export function auditLog(pool: Pool): AuditLog {
+  return {
+    recording,
+    recordAttempt: asking("write the audit log", (attempt) => recordAttempt(pool, attempt)),
+    list: asking("read the audit log", (page) => listAudit(pool, page)),
+  };
 }

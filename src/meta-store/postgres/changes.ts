@@ -1,6 +1,10 @@
 import type { Changes, PipelineChange } from "../../domain/change.ts";
+import type { PipelineId } from "../../domain/pipeline.ts";
 import type { Run } from "../../domain/run.ts";
-import type { Pool } from "../../postgres/connection.ts";
+import type { ConnectionOptions, Pool } from "../../postgres/connection.ts";
+import type { ChangeFeed } from "../ports/changes.ts";
+import { asking } from "./asking.ts";
+import { listen } from "./listen.ts";
 import { RUN_COLUMNS } from "./runs.ts";
 
 /** More than this is read faster as lists. */
@@ -28,7 +32,7 @@ const RUNS = `
    ORDER BY r.started_at, r.id`;
 
 /** `null`: nothing but the point, and the runs under way. */
-export async function changesSince(pool: Pool, since: string | null): Promise<Changes> {
+async function changesSince(pool: Pool, since: string | null): Promise<Changes> {
   const { rows: points } = await pool.query(POINT, [since]);
   const { point, known } = points[0] as { point: string; known: boolean | null };
   const from = known === true ? since : null;
@@ -36,4 +40,13 @@ export async function changesSince(pool: Pool, since: string | null): Promise<Ch
   const runs = (await pool.query(RUNS, [from])).rows as Run[];
   const complete = known !== false && pipelines.length <= MOST && runs.length <= MOST;
   return complete ? { point, complete, pipelines, runs } : { point, complete, pipelines: [], runs: [] };
+}
+
+export function changeFeed(pool: Pool, connection: ConnectionOptions): ChangeFeed {
+  return {
+    onChange: asking("listen for changes", (changed) =>
+      listen(connection, "vitrina_changes", (id) => changed(id as PipelineId | null)),
+    ),
+    since: asking("read what changed", (point) => changesSince(pool, point)),
+  };
 }

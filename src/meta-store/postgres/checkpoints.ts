@@ -6,7 +6,10 @@ import { isBalanced } from "../../domain/run.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { NO_WATERMARK, type Watermark } from "../../domain/watermark.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
-import type { BatchCommit, BatchProgress, Claim, LeaseView, PipelineState } from "../meta-store.ts";
+import type { BatchCommit, BatchProgress, LeaseView } from "../ports/batch-commit.ts";
+import type { Claim } from "../ports/run-queue.ts";
+import type { PipelineState, StateStore } from "../ports/state.ts";
+import { asking } from "./asking.ts";
 import { leaseLost } from "./claims.ts";
 import { getPipeline, lockPipeline } from "./pipelines.ts";
 
@@ -15,7 +18,7 @@ const HOME = "'etl.etl_state'::regclass::oid::text";
 const KNOWN_MARK = `CASE WHEN target_mark ->> 'home' <> ${HOME} THEN target_mark - '{identity,storage}'::text[] ELSE target_mark END`;
 const newMark = (place: string): string => `${place}::jsonb || jsonb_build_object('home', ${HOME})`;
 
-export async function getState(pool: Pool, id: PipelineId): Promise<PipelineState> {
+async function getState(pool: Pool, id: PipelineId): Promise<PipelineState> {
   const { rows } = await pool.query(
     `SELECT last_processed_value, last_processed_id, watermark_fingerprint, candidate_value, candidate_id, candidate_at,
             safe_point, scan_position, batch_no, fingerprint, updated_at, ${KNOWN_MARK} AS target_mark, source_mark, target_ahead
@@ -59,7 +62,7 @@ const NOTHING = `
   fingerprint = NULL, safe_point = NULL, candidate_value = NULL, candidate_id = NULL, candidate_at = NULL,
   target_mark = NULL, source_mark = NULL`;
 
-export async function resetState(pool: Pool, id: PipelineId): Promise<void> {
+async function resetState(pool: Pool, id: PipelineId): Promise<void> {
   await changeState(pool, id, NOTHING);
 }
 
@@ -67,7 +70,7 @@ export async function resetState(pool: Pool, id: PipelineId): Promise<void> {
  * The unfinished load is given up: its position was reached by another query. Where the query is the same, it is the
  * target that a person takes for whole; where it is another one, that the rows before lack its new columns is all right.
  */
-export async function keepState(pool: Pool, id: PipelineId): Promise<void> {
+async function keepState(pool: Pool, id: PipelineId): Promise<void> {
   const fingerprint = configFingerprint(await getPipeline(pool, id));
   await changeState(
     pool,
@@ -81,7 +84,7 @@ export async function keepState(pool: Pool, id: PipelineId): Promise<void> {
 }
 
 /** The value is compared with its column by the run that starts there: only the source knows its types. */
-export async function setState(pool: Pool, id: PipelineId, { value, id: lastId }: Watermark): Promise<void> {
+async function setState(pool: Pool, id: PipelineId, { value, id: lastId }: Watermark): Promise<void> {
   const fingerprint = configFingerprint(await getPipeline(pool, id));
   await changeState(
     pool,
@@ -382,4 +385,13 @@ function recordValues(claim: Claim, batch: BatchProgress): unknown[] {
     progress.value,
     progress.id,
   ];
+}
+
+export function stateStore(pool: Pool): StateStore {
+  return {
+    get: asking("read the state", (id) => getState(pool, id)),
+    reset: asking("reset the state", (id) => resetState(pool, id)),
+    keep: asking("keep the state", (id) => keepState(pool, id)),
+    set: asking("set the state", (id, watermark) => setState(pool, id, watermark)),
+  };
 }

@@ -12,8 +12,10 @@ import {
 import { mayPass } from "../../domain/retry-policy.ts";
 import { type RunStatus, type RunTrigger, shortenError } from "../../domain/run.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
-import { inTransaction, type Pool } from "../../postgres/connection.ts";
-import type { Claim, RescuedPipeline, RunFailure, RunOutcome } from "../meta-store.ts";
+import { type ConnectionOptions, inTransaction, type Pool } from "../../postgres/connection.ts";
+import type { Claim, RescuedPipeline, RunFailure, RunOutcome, RunQueue } from "../ports/run-queue.ts";
+import { asking } from "./asking.ts";
+import { listen } from "./listen.ts";
 import { PIPELINE_COLUMNS, pipelineFromRow } from "./pipeline-row.ts";
 import { settleEarlierRejects } from "./rejects.ts";
 
@@ -47,7 +49,7 @@ const CLAIM = `
   SELECT ${PIPELINE_COLUMNS}, ${CLAIM_COLUMNS}
     FROM p CROSS JOIN run LEFT JOIN etl.etl_state s ON s.pipeline_id = p.id`;
 
-export async function claimNext(pool: Pool, runnerId: string, leaseMs: number): Promise<Claim | undefined> {
+async function claimNext(pool: Pool, runnerId: string, leaseMs: number): Promise<Claim | undefined> {
   const { rows } = await pool.query(CLAIM, [runnerId, leaseMs]);
   return rows[0] === undefined ? undefined : claimFromRow(rows[0]);
 }
@@ -74,7 +76,7 @@ function claimFromRow(row: Record<string, unknown>): Claim {
  * Renews many leases of one owner. A locked row (its batch is being committed, or a person holds it) is passed over
  * and comes back as held but not renewed: waiting for it would let the other leases run out.
  */
-export const RENEW_LEASES = `
+const RENEW_LEASES = `
   WITH claim AS (
     SELECT id, epoch FROM unnest($1::uuid[], $2::bigint[]) AS c (id, epoch)
   ), free AS (
@@ -90,7 +92,7 @@ export const RENEW_LEASES = `
     FROM claim JOIN etl.etl_pipelines p ON p.id = claim.id AND p.lease_epoch = claim.epoch AND p.lease_owner = $3
     LEFT JOIN renewed ON renewed.id = p.id`;
 
-export async function extendLease(pool: Pool, claim: Claim, leaseMs: number): Promise<PipelineStatus | undefined> {
+async function extendLease(pool: Pool, claim: Claim, leaseMs: number): Promise<PipelineStatus | undefined> {
   const { rows } = await pool.query(RENEW_LEASES, [[claim.pipeline.id], [claim.epoch], claim.runnerId, leaseMs]);
   return rows[0]?.status as PipelineStatus | undefined;
 }
@@ -112,7 +114,7 @@ function eventsOf(outcome: RunOutcome): readonly PipelineEvent[] {
   }
 }
 
-export async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): Promise<PipelineStatus> {
+async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): Promise<PipelineStatus> {
   return inTransaction(pool, async (client) => {
     const held = await lockLease(client, claim);
     const [status] = eventsOf(outcome).flatMap((event) => nextStatus(held.status, event, held.before) ?? []);
@@ -214,7 +216,7 @@ const NEXT_ATTEMPT = `
   SELECT ${PIPELINE_COLUMNS}, ${CLAIM_COLUMNS}
     FROM run JOIN etl.etl_pipelines p ON p.id = run.pipeline_id LEFT JOIN etl.etl_state s ON s.pipeline_id = p.id`;
 
-export async function startNextAttempt(pool: Pool, claim: Claim, failure: RunFailure): Promise<Claim> {
+async function startNextAttempt(pool: Pool, claim: Claim, failure: RunFailure): Promise<Claim> {
   return inTransaction(pool, async (client) => {
     await lockLease(client, claim);
     await endRun(client, claim, "FAILED", failure);
@@ -223,7 +225,7 @@ export async function startNextAttempt(pool: Pool, claim: Claim, failure: RunFai
   });
 }
 
-export async function attemptBegins(pool: Pool, { runId }: Claim): Promise<void> {
+async function attemptBegins(pool: Pool, { runId }: Claim): Promise<void> {
   await pool.query("UPDATE etl.etl_runs SET started_at = clock_timestamp() WHERE id = $1 AND status = 'RUNNING'", [
     runId,
   ]);
@@ -270,7 +272,7 @@ const RESCUE = `
    WHERE p.id = judged.id AND p.status = t.from_status
   RETURNING p.id, p.name, p.status, judged.run_id, judged.error_code`;
 
-export async function rescueExpired(pool: Pool): Promise<RescuedPipeline[]> {
+async function rescueExpired(pool: Pool): Promise<RescuedPipeline[]> {
   const { from, to } = transitionsOf("hand_back");
   const { rows } = await pool.query(RESCUE, [from, to, MAX_LOSSES]);
   return rows.map((row) => ({
@@ -287,4 +289,17 @@ export function leaseLost(claim: Claim): VitrinaError {
     "LEASE_LOST",
     `The lease of ${claim.pipeline.name} (epoch ${claim.epoch}) is gone; nothing more is written under it.`,
   );
+}
+
+export function runQueue(pool: Pool, connection: ConnectionOptions): RunQueue {
+  return {
+    claimNext: asking("claim a pipeline", (runnerId, leaseMs) => claimNext(pool, runnerId, leaseMs)),
+    extendLease: asking("extend the lease", (claim, leaseMs) => extendLease(pool, claim, leaseMs)),
+    leaseRenewal: () => ({ connection, statement: RENEW_LEASES }),
+    finishRun: asking("finish the run", (claim, outcome) => finishRun(pool, claim, outcome)),
+    startNextAttempt: asking("start the next attempt", (claim, failure) => startNextAttempt(pool, claim, failure)),
+    attemptBegins: asking("begin the attempt", (claim) => attemptBegins(pool, claim)),
+    rescueExpired: asking("rescue lost pipelines", () => rescueExpired(pool)),
+    onWork: asking("listen for work", (wake) => listen(connection, "vitrina_pipelines", wake)),
+  };
 }

@@ -2,12 +2,14 @@ import { randomBytes } from "node:crypto";
 import { type ApiKey, formatKey, hashSecret, makeKey, type NewApiKey, parseLifetime } from "../../domain/api-key.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Pool } from "../../postgres/connection.ts";
-import type { CreatedKey, Page, PageRequest, StoredKey } from "../meta-store.ts";
+import type { CreatedKey, KeyStore, StoredKey } from "../ports/access.ts";
+import type { Page, PageRequest } from "../ports/page.ts";
+import { asking } from "./asking.ts";
 import { noteSubject } from "./audit.ts";
 
 const KEY_COLUMNS = "k.id, k.name, k.role, k.created_at, k.created_by, k.expires_at, k.last_used_at, k.revoked_at";
 
-export async function createKey(pool: Pool, key: NewApiKey, author: string): Promise<CreatedKey> {
+async function createKey(pool: Pool, key: NewApiKey, author: string): Promise<CreatedKey> {
   const made = makeKey(randomBytes);
   const lifetime = key.expires_in === undefined ? undefined : parseLifetime(key.expires_in);
   noteSubject(made.id, key.name, { role: key.role });
@@ -21,7 +23,7 @@ export async function createKey(pool: Pool, key: NewApiKey, author: string): Pro
 }
 
 /** Newest first, also those that are no longer valid. */
-export async function listKeys(pool: Pool, page: PageRequest): Promise<Page<ApiKey>> {
+async function listKeys(pool: Pool, page: PageRequest): Promise<Page<ApiKey>> {
   const { rows } = await pool.query(
     `SELECT ${KEY_COLUMNS} FROM etl.api_keys k
       WHERE $1::text IS NULL
@@ -34,7 +36,7 @@ export async function listKeys(pool: Pool, page: PageRequest): Promise<Page<ApiK
 }
 
 /** A key that is revoked already stays as it is. */
-export async function revokeKey(pool: Pool, id: string): Promise<ApiKey> {
+async function revokeKey(pool: Pool, id: string): Promise<ApiKey> {
   const found = await pool.query(`SELECT ${KEY_COLUMNS} FROM etl.api_keys k WHERE k.id = $1`, [id]);
   const key = found.rows[0] as ApiKey | undefined;
   if (key === undefined) throw new VitrinaError("KEY_NOT_FOUND", `There is no key "${id}".`);
@@ -47,7 +49,7 @@ export async function revokeKey(pool: Pool, id: string): Promise<ApiKey> {
   return (rows[0] as ApiKey | undefined) ?? key;
 }
 
-export async function findKey(pool: Pool, id: string): Promise<StoredKey | undefined> {
+async function findKey(pool: Pool, id: string): Promise<StoredKey | undefined> {
   const { rows } = await pool.query(
     `SELECT name, role, secret_sha256 AS "secretHash", revoked_at IS NOT NULL AS revoked,
             expires_at IS NOT NULL AND expires_at <= clock_timestamp() AS expired,
@@ -58,10 +60,20 @@ export async function findKey(pool: Pool, id: string): Promise<StoredKey | undef
   return rows[0] as StoredKey | undefined;
 }
 
-export async function markKeyUsed(pool: Pool, id: string): Promise<void> {
+async function markKeyUsed(pool: Pool, id: string): Promise<void> {
   await pool.query(
     `UPDATE etl.api_keys SET last_used_at = clock_timestamp()
       WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '1 minute')`,
     [id],
   );
+}
+
+export function keyStore(pool: Pool): KeyStore {
+  return {
+    create: asking("create the key", (key, author) => createKey(pool, key, author)),
+    list: asking("list the keys", (page) => listKeys(pool, page)),
+    revoke: asking("revoke the key", (id) => revokeKey(pool, id)),
+    find: asking("check the key", (id) => findKey(pool, id)),
+    markUsed: asking("note the use of the key", (id) => markKeyUsed(pool, id)),
+  };
 }

@@ -10,12 +10,13 @@ import {
   type PipelineId,
   type PipelinePatch,
 } from "../../domain/pipeline.ts";
-import { isHeld, nextStatus, type PipelineEvent, transitionsOf } from "../../domain/pipeline-status.ts";
-import type { RunTrigger } from "../../domain/run.ts";
+import { isHeld } from "../../domain/pipeline-status.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
 import { sqlState } from "../../postgres/errors.ts";
-import type { Page, PageRequest, PipelineChange, PipelineFilter } from "../meta-store.ts";
+import type { Page, PageRequest } from "../ports/page.ts";
+import type { PipelineChange, PipelineFilter, PipelineStore } from "../ports/pipelines.ts";
+import { asking } from "./asking.ts";
 import { noteSubject, passOverSubject, recordSubject } from "./audit.ts";
 import { Conditions } from "./conditions.ts";
 import { invalidPageMark } from "./page-mark.ts";
@@ -24,7 +25,7 @@ import { CONFIG_COLUMNS, configOf, PIPELINE_COLUMNS, pipelineFromRow } from "./p
 const UNIQUE_VIOLATION = "23505";
 
 /** By name. The page mark is the name of the last pipeline. */
-export async function listPipelines(pool: Pool, page: PageRequest, filter: PipelineFilter): Promise<Page<Pipeline>> {
+async function listPipelines(pool: Pool, page: PageRequest, filter: PipelineFilter): Promise<Page<Pipeline>> {
   if (page.after !== undefined && !isPipelineName(page.after)) throw invalidPageMark();
   const conditions = new Conditions();
   conditions.addIfGiven(filter.status, (value) => `p.status = ${value}`);
@@ -54,7 +55,7 @@ export async function getPipeline(session: SqlSession, idOrName: string): Promis
   return pipeline;
 }
 
-export function createPipeline(pool: Pool, pipeline: NewPipeline, author: string): Promise<Pipeline> {
+function createPipeline(pool: Pool, pipeline: NewPipeline, author: string): Promise<Pipeline> {
   return inTransaction(pool, (client) => createIn(client, pipeline, author));
 }
 
@@ -78,7 +79,7 @@ async function createIn(client: pg.PoolClient, pipeline: NewPipeline, author: st
 }
 
 /** `check` sees the whole pipeline as it would become, and refuses it by throwing. */
-export function updatePipeline(
+function updatePipeline(
   pool: Pool,
   id: PipelineId,
   patch: PipelinePatch,
@@ -124,7 +125,7 @@ async function updateIn(
 }
 
 /** In one order whoever asks, so that two callers with the same pipelines do not wait for each other. */
-export function applyPipelines(pool: Pool, changes: readonly PipelineChange[], author: string): Promise<Pipeline[]> {
+function applyPipelines(pool: Pool, changes: readonly PipelineChange[], author: string): Promise<Pipeline[]> {
   const orderOf = (change: PipelineChange): string => ("create" in change ? change.create.name : change.update);
   const inOrder = [...changes.entries()].sort(([, a], [, b]) => (orderOf(a) < orderOf(b) ? -1 : 1));
   return inTransaction(pool, async (client) => {
@@ -157,7 +158,7 @@ function pointingAt(place: number, error: VitrinaError): VitrinaError {
   });
 }
 
-export async function deletePipeline(pool: Pool, id: PipelineId, expectedVersion?: number): Promise<void> {
+async function deletePipeline(pool: Pool, id: PipelineId, expectedVersion?: number): Promise<void> {
   await inTransaction(pool, async (client) => {
     const current = await lockPipeline(client, id);
     requireVersion(current, expectedVersion);
@@ -169,92 +170,6 @@ export async function deletePipeline(pool: Pool, id: PipelineId, expectedVersion
       });
     }
     await client.query("DELETE FROM etl.etl_pipelines WHERE id = $1", [id]);
-  });
-}
-
-/**
- * Of the status that the row has when it is locked. A join with the changes would be made before, and find nothing
- * when another request changes the status meanwhile.
- */
-const NEXT_STATUS = "($3::text[])[array_position($2::text[], p.status)]";
-
-export async function requestRun(session: SqlSession, id: PipelineId, trigger: RunTrigger): Promise<Pipeline> {
-  const { from, to } = transitionsOf("request_run");
-  const { rows } = await session.query(
-    `UPDATE etl.etl_pipelines p
-        SET status = ${NEXT_STATUS},
-            run_requested_at = CASE WHEN p.status = ${NEXT_STATUS} THEN p.run_requested_at ELSE clock_timestamp() END,
-            run_trigger = CASE WHEN p.status = ${NEXT_STATUS} THEN p.run_trigger ELSE $4 END,
-            not_before = NULL
-      WHERE p.id = $1 AND p.enabled AND p.status = ANY ($2)
-      RETURNING ${PIPELINE_COLUMNS}`,
-    [id, from, to, trigger],
-  );
-  return rows[0] === undefined ? explainRefusal(session, id, "request_run") : pipelineFromRow(rows[0]);
-}
-
-export async function requestPause(pool: Pool, id: PipelineId): Promise<Pipeline> {
-  const { from, to } = transitionsOf("request_pause");
-  const waiting = transitionsOf("pause_waiting");
-  const { rows } = await pool.query(
-    `UPDATE etl.etl_pipelines p SET status = ${NEXT_STATUS}
-      WHERE p.id = $1 AND p.status = ANY ($2) AND (p.status <> ALL ($4) OR p.not_before IS NOT NULL)
-      RETURNING ${PIPELINE_COLUMNS}`,
-    [id, [...from, ...waiting.from], [...to, ...waiting.to], waiting.from],
-  );
-  return rows[0] === undefined ? explainRefusal(pool, id, "request_pause") : pipelineFromRow(rows[0]);
-}
-
-/** A request to restore that nobody has begun is withdrawn as a whole: a later run is an ordinary one. */
-export async function requestCancel(pool: Pool, id: PipelineId): Promise<Pipeline> {
-  const { from, to } = transitionsOf("request_cancel");
-  const { rows } = await pool.query(
-    `UPDATE etl.etl_pipelines p
-        SET status = coalesce(${NEXT_STATUS}, p.status_before),
-            run_requested_at = CASE WHEN p.status = 'RUN_REQUESTED' THEN NULL ELSE p.run_requested_at END,
-            run_trigger = CASE WHEN p.status = 'RUN_REQUESTED' THEN NULL ELSE p.run_trigger END,
-            restore_id = CASE WHEN p.status = 'RUN_REQUESTED' THEN NULL ELSE p.restore_id END
-      WHERE p.id = $1 AND p.status = ANY ($2)
-      RETURNING ${PIPELINE_COLUMNS}`,
-    [id, from, to],
-  );
-  return rows[0] === undefined ? explainRefusal(pool, id, "request_cancel") : pipelineFromRow(rows[0]);
-}
-
-/** Not while it is paused: the load that was paused would be lost. */
-export async function requestRestore(pool: Pool, id: PipelineId): Promise<Pipeline> {
-  const { rows } = await pool.query(
-    `UPDATE etl.etl_pipelines p
-        SET status = $2, restore_id = gen_random_uuid(), run_requested_at = clock_timestamp(), run_trigger = 'api'
-      WHERE p.id = $1 AND p.enabled AND p.status IN ('IDLE', 'FAILED')
-      RETURNING ${PIPELINE_COLUMNS}`,
-    [id, nextStatus("IDLE", "request_run")],
-  );
-  if (rows[0] !== undefined) return pipelineFromRow(rows[0]);
-  const { name, status, enabled } = await getPipeline(pool, id);
-  if (!enabled) return explainRefusal(pool, id, "request_run");
-  throw new VitrinaError(
-    "STATUS_CONFLICT",
-    `${name} is ${status}; it can be restored only when it is IDLE or FAILED.`,
-    {
-      extra: { pipeline_status: status },
-    },
-  );
-}
-
-type AskedFor = Extract<PipelineEvent, `request_${string}`>;
-
-async function explainRefusal(session: SqlSession, id: PipelineId, event: AskedFor): Promise<never> {
-  const { name, status, enabled } = await getPipeline(session, id);
-  if (event === "request_run" && !enabled) {
-    throw new VitrinaError("PIPELINE_DISABLED", `${name} is disabled, so it does not run.`, {
-      extra: { pipeline_status: status },
-    });
-  }
-  const verb = { request_run: "run", request_cancel: "cancelled", request_pause: "paused" }[event];
-  const allowed = transitionsOf(event).from.join(", ");
-  throw new VitrinaError("STATUS_CONFLICT", `${name} is ${status}; it can be ${verb} only when it is ${allowed}.`, {
-    extra: { pipeline_status: status },
   });
 }
 
@@ -331,4 +246,17 @@ function takenError(error: unknown, pipeline: { name?: string | undefined; id?: 
     : new VitrinaError("PIPELINE_NAME_TAKEN", `There is already a pipeline named "${pipeline.name}".`, {
         cause: error,
       });
+}
+
+export function pipelineStore(pool: Pool): PipelineStore {
+  return {
+    list: asking("list the pipelines", (page, filter = {}) => listPipelines(pool, page, filter)),
+    get: asking("read the pipeline", (idOrName) => getPipeline(pool, idOrName)),
+    create: asking("create the pipeline", (pipeline, author) => createPipeline(pool, pipeline, author)),
+    update: asking("change the pipeline", (id, patch, author, check, expectedVersion) =>
+      updatePipeline(pool, id, patch, author, check, expectedVersion),
+    ),
+    apply: asking("apply the pipelines", (changes, author) => applyPipelines(pool, changes, author)),
+    delete: asking("delete the pipeline", (id, expectedVersion) => deletePipeline(pool, id, expectedVersion)),
+  };
 }

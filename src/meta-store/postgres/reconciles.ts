@@ -4,7 +4,9 @@ import { isPipelineId, type PipelineId } from "../../domain/pipeline.ts";
 import type { Reconcile } from "../../domain/reconcile.ts";
 import { shortenError } from "../../domain/run.ts";
 import type { Pool } from "../../postgres/connection.ts";
-import type { Page, PageRequest, ReconcileClaim, ReconcileOutcome } from "../meta-store.ts";
+import type { Page, PageRequest } from "../ports/page.ts";
+import type { ReconcileClaim, ReconcileOutcome, ReconcileStore } from "../ports/reconciles.ts";
+import { asking } from "./asking.ts";
 import { PIPELINE_COLUMNS, pipelineFromRow } from "./pipeline-row.ts";
 
 const COLUMNS = `
@@ -12,7 +14,7 @@ const COLUMNS = `
   r.runner_id, r.rows_compared, r.report, r.error_code, r.error`;
 
 /** The update changes nothing: it only makes the statement return the one that is open already. */
-export async function requestReconcile(pool: Pool, id: PipelineId, author: string): Promise<Reconcile> {
+async function requestReconcile(pool: Pool, id: PipelineId, author: string): Promise<Reconcile> {
   const { rows } = await pool.query(
     `INSERT INTO etl.etl_reconciles AS r (pipeline_id, requested_by) VALUES ($1, $2)
      ON CONFLICT (pipeline_id) WHERE status IN ('WAITING', 'RUNNING') DO UPDATE SET requested_at = r.requested_at
@@ -23,7 +25,7 @@ export async function requestReconcile(pool: Pool, id: PipelineId, author: strin
 }
 
 /** Newest first. The page mark is the id of the last one, whose time the database looks up itself. */
-export async function listReconciles(pool: Pool, id: PipelineId, page: PageRequest): Promise<Page<Reconcile>> {
+async function listReconciles(pool: Pool, id: PipelineId, page: PageRequest): Promise<Page<Reconcile>> {
   const after = page.after !== undefined && isPipelineId(page.after) ? page.after : null;
   const { rows } = await pool.query(
     `SELECT ${COLUMNS} FROM etl.etl_reconciles r
@@ -37,7 +39,7 @@ export async function listReconciles(pool: Pool, id: PipelineId, page: PageReque
   return { items, next: rows.length > page.limit ? (items.at(-1)?.id ?? null) : null };
 }
 
-export async function getReconcile(pool: Pool, id: PipelineId, reconcileId: string): Promise<Reconcile> {
+async function getReconcile(pool: Pool, id: PipelineId, reconcileId: string): Promise<Reconcile> {
   const { rows } = isPipelineId(reconcileId)
     ? await pool.query(`SELECT ${COLUMNS} FROM etl.etl_reconciles r WHERE r.pipeline_id = $1 AND r.id = $2`, [
         id,
@@ -75,11 +77,7 @@ const CLAIM = `
   SELECT ${PIPELINE_COLUMNS}, r.id AS reconcile_id, r.runner_id, r.lease_epoch
     FROM r JOIN etl.etl_pipelines p ON p.id = r.pipeline_id`;
 
-export async function claimReconcile(
-  pool: Pool,
-  runnerId: string,
-  leaseMs: number,
-): Promise<ReconcileClaim | undefined> {
+async function claimReconcile(pool: Pool, runnerId: string, leaseMs: number): Promise<ReconcileClaim | undefined> {
   await pool.query(GIVE_UP, [MAX_LOSSES]);
   const { rows } = await pool.query(CLAIM, [runnerId, leaseMs]);
   const [row] = rows;
@@ -87,7 +85,7 @@ export async function claimReconcile(
   return { id: row.reconcile_id, pipeline: pipelineFromRow(row), runnerId: row.runner_id, epoch: row.lease_epoch };
 }
 
-export async function extendReconcile(
+async function extendReconcile(
   pool: Pool,
   { id, runnerId, epoch }: ReconcileClaim,
   leaseMs: number,
@@ -102,7 +100,7 @@ export async function extendReconcile(
   return rowCount === 1;
 }
 
-export async function finishReconcile(
+async function finishReconcile(
   pool: Pool,
   { id, runnerId, epoch }: ReconcileClaim,
   outcome: ReconcileOutcome,
@@ -127,4 +125,17 @@ export async function finishReconcile(
     ],
   );
   return rowCount === 1;
+}
+
+export function reconcileStore(pool: Pool): ReconcileStore {
+  return {
+    request: asking("request the reconcile", (id, author) => requestReconcile(pool, id, author)),
+    list: asking("list the reconciles", (id, page) => listReconciles(pool, id, page)),
+    get: asking("read the reconcile", (id, reconcileId) => getReconcile(pool, id, reconcileId)),
+    claim: asking("claim a reconcile", (runnerId, leaseMs) => claimReconcile(pool, runnerId, leaseMs)),
+    extend: asking("extend the reconcile", (claim, leaseMs, rowsCompared) =>
+      extendReconcile(pool, claim, leaseMs, rowsCompared),
+    ),
+    finish: asking("finish the reconcile", (claim, outcome) => finishReconcile(pool, claim, outcome)),
+  };
 }

@@ -3,11 +3,14 @@ import type { Reject } from "../../domain/reject.ts";
 import { shortenError } from "../../domain/run.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
-import type { Page, RejectsPage, RejectToRetry, RunFailure } from "../meta-store.ts";
-import { requestRun } from "./pipelines.ts";
+import type { Page } from "../ports/page.ts";
+import type { RejectStore, RejectsPage, RejectToRetry } from "../ports/rejects.ts";
+import type { RunFailure } from "../ports/run-queue.ts";
+import { asking } from "./asking.ts";
+import { requestRun } from "./requests.ts";
 
 /** The page mark is the id of the last one. */
-export async function listRejects(pool: Pool, id: PipelineId, page: RejectsPage): Promise<Page<Reject>> {
+async function listRejects(pool: Pool, id: PipelineId, page: RejectsPage): Promise<Page<Reject>> {
   const { runId, limit } = page;
   if (runId !== undefined && !isPipelineId(runId)) return { items: [], next: null };
   const after = page.after !== undefined && /^\d{1,18}$/.test(page.after) ? page.after : null;
@@ -28,7 +31,7 @@ export async function listRejects(pool: Pool, id: PipelineId, page: RejectsPage)
  * In one transaction: a run that starts at once finds the marks, and what may not run is not marked. The pipeline is
  * locked before its rejects, as in the commit of a batch, so the two never wait for each other in a circle.
  */
-export async function retryRejects(pool: Pool, id: PipelineId, ids: readonly number[] | undefined): Promise<number> {
+async function retryRejects(pool: Pool, id: PipelineId, ids: readonly number[] | undefined): Promise<number> {
   return inTransaction(pool, async (client) => {
     const meant = "FROM etl.etl_rejects WHERE pipeline_id = $1 AND ($2::bigint[] IS NULL OR id = ANY ($2))";
     const { rows } = await client.query(`SELECT EXISTS (SELECT ${meant}) AS found`, [id, ids ?? null]);
@@ -43,7 +46,7 @@ export async function retryRejects(pool: Pool, id: PipelineId, ids: readonly num
   });
 }
 
-export async function discardRejects(pool: Pool, id: PipelineId, ids: readonly number[] | undefined): Promise<number> {
+async function discardRejects(pool: Pool, id: PipelineId, ids: readonly number[] | undefined): Promise<number> {
   const { rowCount } = await pool.query(
     "DELETE FROM etl.etl_rejects WHERE pipeline_id = $1 AND ($2::bigint[] IS NULL OR id = ANY ($2))",
     [id, ids ?? null],
@@ -51,7 +54,7 @@ export async function discardRejects(pool: Pool, id: PipelineId, ids: readonly n
   return rowCount ?? 0;
 }
 
-export async function rejectsToRetry(pool: Pool, id: PipelineId, limit: number): Promise<RejectToRetry[]> {
+async function rejectsToRetry(pool: Pool, id: PipelineId, limit: number): Promise<RejectToRetry[]> {
   const { rows } = await pool.query(
     `SELECT id, coalesce(row_key, '{}') AS key FROM etl.etl_rejects
       WHERE pipeline_id = $1 AND retry_requested_at IS NOT NULL ORDER BY id LIMIT $2`,
@@ -60,7 +63,7 @@ export async function rejectsToRetry(pool: Pool, id: PipelineId, limit: number):
   return rows as RejectToRetry[];
 }
 
-export async function rejectsWithout(pool: Pool, id: PipelineId, column: string): Promise<number[]> {
+async function rejectsWithout(pool: Pool, id: PipelineId, column: string): Promise<number[]> {
   const { rows } = await pool.query(
     "SELECT id FROM etl.etl_rejects WHERE pipeline_id = $1 AND row ? $2 AND row ->> $2 IS NULL",
     [id, column],
@@ -68,7 +71,7 @@ export async function rejectsWithout(pool: Pool, id: PipelineId, column: string)
   return rows.map((row) => row.id as number);
 }
 
-export async function giveUpRetry(
+async function giveUpRetry(
   pool: Pool,
   id: PipelineId,
   ids: readonly number[],
@@ -92,4 +95,15 @@ export async function settleEarlierRejects(session: SqlSession, id: PipelineId):
         SELECT max(began.started_at) FROM etl.etl_runs began WHERE began.pipeline_id = $1 AND began.resumed = false)`,
     [id],
   );
+}
+
+export function rejectStore(pool: Pool): RejectStore {
+  return {
+    list: asking("list the rejects", (id, page) => listRejects(pool, id, page)),
+    retry: asking("retry the rejects", (id, ids) => retryRejects(pool, id, ids)),
+    discard: asking("discard the rejects", (id, ids) => discardRejects(pool, id, ids)),
+    toRetry: asking("read the rejects", (id, limit) => rejectsToRetry(pool, id, limit)),
+    without: asking("read the rejects", (id, column) => rejectsWithout(pool, id, column)),
+    giveUp: asking("keep the rejects", (id, ids, failure) => giveUpRetry(pool, id, ids, failure)),
+  };
 }

@@ -2,12 +2,13 @@ import { levelsFrom } from "../../domain/log-level.ts";
 import { isPipelineId, type PipelineId } from "../../domain/pipeline.ts";
 import { LAST_LINES_AFTER_MS, type NewRunLogLine, type RunLogLine } from "../../domain/run-log.ts";
 import type { Pool } from "../../postgres/connection.ts";
-import type { RunLogPage, RunLogRequest } from "../meta-store.ts";
+import type { RunLogPage, RunLogRequest, RunLogs } from "../ports/runs.ts";
+import { asking } from "./asking.ts";
 import { invalidPageMark } from "./page-mark.ts";
 import { runNotFound } from "./runs.ts";
 
 /** In one statement, in the order of the lines. A pipeline may be deleted while the last lines of its run wait. */
-export async function appendRunLog(pool: Pool, lines: readonly NewRunLogLine[]): Promise<void> {
+async function appendRunLog(pool: Pool, lines: readonly NewRunLogLine[]): Promise<void> {
   await pool.query(
     `INSERT INTO etl.etl_run_logs (run_id, at, level, message, fields)
      SELECT line.run_id, line.at, line.level, line.message, line.fields
@@ -26,7 +27,7 @@ export async function appendRunLog(pool: Pool, lines: readonly NewRunLogLine[]):
 }
 
 /** Oldest first. The page mark is the id of the last line. */
-export async function readRunLog(
+async function readRunLog(
   pool: Pool,
   id: PipelineId,
   runId: string,
@@ -55,4 +56,11 @@ async function stateOf(pool: Pool, id: PipelineId, runId: string): Promise<Pick<
     : { rows: [] };
   if (rows[0] === undefined) throw runNotFound(runId);
   return rows[0] as Pick<RunLogPage, "run_status" | "over">;
+}
+
+export function runLogs(pool: Pool): RunLogs {
+  return {
+    append: asking("keep the log of a run", (lines) => appendRunLog(pool, lines)),
+    read: asking("read the log of a run", (id, runId, page) => readRunLog(pool, id, runId, page)),
+  };
 }

@@ -1,9 +1,10 @@
 import type { RegisteredTask, RunnerView } from "../../domain/runner.ts";
 import type { Pool } from "../../postgres/connection.ts";
-import type { RunnerInfo } from "../meta-store.ts";
+import type { RunnerInfo, RunnerRegistry } from "../ports/runners.ts";
+import { asking } from "./asking.ts";
 
 /** Who joins clears away those that have not been seen for a week. */
-export async function registerRunner(pool: Pool, runner: RunnerInfo): Promise<void> {
+async function registerRunner(pool: Pool, runner: RunnerInfo): Promise<void> {
   await pool.query(
     `WITH forgotten AS (DELETE FROM etl.etl_runners WHERE last_seen_at < clock_timestamp() - interval '7 days')
      INSERT INTO etl.etl_runners (id, hostname, pid, version, tasks, report_every_ms) VALUES ($1, $2, $3, $4, $5, $6)`,
@@ -18,11 +19,11 @@ export async function registerRunner(pool: Pool, runner: RunnerInfo): Promise<vo
   );
 }
 
-export async function markRunnerSeen(pool: Pool, runnerId: string): Promise<void> {
+async function markRunnerSeen(pool: Pool, runnerId: string): Promise<void> {
   await pool.query("UPDATE etl.etl_runners SET last_seen_at = clock_timestamp() WHERE id = $1", [runnerId]);
 }
 
-export async function markRunnerStopped(pool: Pool, runnerId: string): Promise<void> {
+async function markRunnerStopped(pool: Pool, runnerId: string): Promise<void> {
   await pool.query(
     "UPDATE etl.etl_runners SET last_seen_at = clock_timestamp(), stopped_at = clock_timestamp() WHERE id = $1",
     [runnerId],
@@ -34,7 +35,7 @@ export const ALIVE = `
   (r.stopped_at IS NULL
    AND r.last_seen_at > clock_timestamp() - greatest(interval '1 minute', 3 * r.report_every_ms * interval '1 millisecond'))`;
 
-export async function listRunners(pool: Pool): Promise<RunnerView[]> {
+async function listRunners(pool: Pool): Promise<RunnerView[]> {
   const { rows } = await pool.query(
     `SELECT r.id, r.hostname, r.pid, r.version, r.started_at, r.last_seen_at, r.stopped_at, ${ALIVE} AS alive,
             coalesce((
@@ -53,7 +54,7 @@ export async function listRunners(pool: Pool): Promise<RunnerView[]> {
 }
 
 /** What living runners have registered. Where they differ, the one that started last tells. */
-export async function listTasks(pool: Pool): Promise<RegisteredTask[]> {
+async function listTasks(pool: Pool): Promise<RegisteredTask[]> {
   const { rows } = await pool.query(
     `SELECT t.name, t.language,
             (array_agg(t.description ORDER BY r.started_at DESC))[1] AS description,
@@ -65,4 +66,14 @@ export async function listTasks(pool: Pool): Promise<RegisteredTask[]> {
       GROUP BY t.name, t.language ORDER BY t.name COLLATE "C", t.language`,
   );
   return rows as RegisteredTask[];
+}
+
+export function runnerRegistry(pool: Pool): RunnerRegistry {
+  return {
+    register: asking("register the runner", (runner) => registerRunner(pool, runner)),
+    list: asking("list the runners", () => listRunners(pool)),
+    listTasks: asking("list the tasks", () => listTasks(pool)),
+    markSeen: asking("report the runner alive", (runnerId) => markRunnerSeen(pool, runnerId)),
+    markStopped: asking("report the runner stopped", (runnerId) => markRunnerStopped(pool, runnerId)),
+  };
 }

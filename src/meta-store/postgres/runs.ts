@@ -2,7 +2,9 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { isPipelineId, type PipelineId } from "../../domain/pipeline.ts";
 import type { Run } from "../../domain/run.ts";
 import type { Pool } from "../../postgres/connection.ts";
-import type { Page, PageRequest, RunFilter } from "../meta-store.ts";
+import type { Page, PageRequest } from "../ports/page.ts";
+import type { RunFilter, RunHistory } from "../ports/runs.ts";
+import { asking } from "./asking.ts";
 import { Conditions } from "./conditions.ts";
 import { invalidPageMark } from "./page-mark.ts";
 
@@ -18,12 +20,7 @@ export const RUN_COLUMNS = `
     AS rows_per_second, coalesce(r.resumed, false) AS resumed, r.notes, r.error_code, r.error`;
 
 /** Newest first; null means of all pipelines. The page mark is the place of the last run: its microsecond and its id. */
-export async function listRuns(
-  pool: Pool,
-  id: PipelineId | null,
-  page: PageRequest,
-  filter: RunFilter,
-): Promise<Page<Run>> {
+async function listRuns(pool: Pool, id: PipelineId | null, page: PageRequest, filter: RunFilter): Promise<Page<Run>> {
   const conditions = new Conditions();
   conditions.addIfGiven(id ?? undefined, (value) => `r.pipeline_id = ${value}`);
   conditions.addIfGiven(filter.status, (value) => `r.status = ${value}`);
@@ -60,7 +57,7 @@ function parsePageMark(mark: string): [micros: string, id: string] {
   return [micros, id];
 }
 
-export async function getRun(pool: Pool, id: PipelineId, runId: string): Promise<Run> {
+async function getRun(pool: Pool, id: PipelineId, runId: string): Promise<Run> {
   const { rows } = isPipelineId(runId)
     ? await pool.query(`SELECT ${RUN_COLUMNS} FROM etl.etl_runs r WHERE r.pipeline_id = $1 AND r.id = $2`, [id, runId])
     : { rows: [] };
@@ -72,20 +69,9 @@ export function runNotFound(runId: string): VitrinaError {
   return new VitrinaError("RUN_NOT_FOUND", `This pipeline has no run "${runId}".`);
 }
 
-/**
- * Kept are the last success of each pipeline and everything since, which tell how fresh its target is, and runs whose
- * rejected rows still wait for somebody.
- */
-const DELETE_OLD = `
-  DELETE FROM etl.etl_runs d WHERE d.id IN (
-    SELECT r.id FROM etl.etl_runs r
-     WHERE r.finished_at < clock_timestamp() - make_interval(days => $1)
-       AND EXISTS (SELECT FROM etl.etl_runs s
-                    WHERE s.pipeline_id = r.pipeline_id AND s.status = 'SUCCESS' AND s.started_at > r.started_at)
-       AND NOT EXISTS (SELECT FROM etl.etl_rejects j WHERE j.run_id = r.id)
-     ORDER BY r.finished_at LIMIT $2 FOR UPDATE SKIP LOCKED)`;
-
-export async function deleteOldRuns(pool: Pool, days: number, limit: number): Promise<number> {
-  const { rowCount } = await pool.query(DELETE_OLD, [days, limit]);
-  return rowCount ?? 0;
+export function runHistory(pool: Pool): RunHistory {
+  return {
+    list: asking("list the runs", (id, page, filter = {}) => listRuns(pool, id, page, filter)),
+    get: asking("read the run", (id, runId) => getRun(pool, id, runId)),
+  };
 }

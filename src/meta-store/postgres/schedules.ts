@@ -1,6 +1,13 @@
 import { nextStatus } from "../../domain/pipeline-status.ts";
 import type { Pool } from "../../postgres/connection.ts";
-import type { ScheduledPipeline, ScheduleOutcome, SchedulePlan, UpcomingSchedules } from "../meta-store.ts";
+import type {
+  ScheduledPipeline,
+  ScheduleOutcome,
+  SchedulePlan,
+  ScheduleStore,
+  UpcomingSchedules,
+} from "../ports/run-queue.ts";
+import { asking } from "./asking.ts";
 
 /** One look answers everything: what is due, what has no plan yet, how long to sleep, and what time it is. */
 const UPCOMING = `
@@ -15,7 +22,7 @@ const UPCOMING = `
        ORDER BY next_run_at NULLS FIRST, id LIMIT $1) AS s ON true
    ORDER BY s.next_run_at NULLS FIRST, s.id`;
 
-export async function upcomingSchedules(pool: Pool, limit: number): Promise<UpcomingSchedules> {
+async function upcomingSchedules(pool: Pool, limit: number): Promise<UpcomingSchedules> {
   const { rows } = await pool.query(UPCOMING, [limit]);
   return {
     now: rows[0].now,
@@ -46,7 +53,7 @@ const ADVANCE = `
     FROM tick WHERE p.id = tick.id
   RETURNING tick.fires`;
 
-export async function advanceSchedule(
+async function advanceSchedule(
   pool: Pool,
   { id, schedule, nextRunAt }: ScheduledPipeline,
   plan: SchedulePlan,
@@ -56,4 +63,11 @@ export async function advanceSchedule(
   const { rows } = await pool.query(ADVANCE, [id, schedule, nextRunAt, next, error, requested]);
   if (rows[0] === undefined) return "taken";
   return rows[0].fires === true ? "fired" : "moved";
+}
+
+export function scheduleStore(pool: Pool): ScheduleStore {
+  return {
+    upcoming: asking("read the schedules", (limit) => upcomingSchedules(pool, limit)),
+    advance: asking("advance the schedule", (pipeline, plan) => advanceSchedule(pool, pipeline, plan)),
+  };
 }

@@ -1,6 +1,7 @@
 import { PIPELINE_STATUSES, type PipelineStatus } from "../../domain/pipeline-status.ts";
 import type { Pool } from "../../postgres/connection.ts";
-import type { PipelineVitals, Survey } from "../meta-store.ts";
+import type { Monitoring, PipelineVitals, Survey } from "../ports/monitoring.ts";
+import { asking } from "./asking.ts";
 import { ALIVE } from "./runners.ts";
 
 const CLAIMABLE = "enabled AND status = 'RUN_REQUESTED' AND (not_before IS NULL OR not_before <= clock_timestamp())";
@@ -40,7 +41,7 @@ const SURVEY = `
                                     AND r.last_seen_at > clock_timestamp() - interval '1 hour') AS lost
             FROM etl.etl_runners r) r`;
 
-export async function survey(pool: Pool, mostPipelines: number): Promise<Survey> {
+async function survey(pool: Pool, mostPipelines: number): Promise<Survey> {
   const { rows } = await pool.query(SURVEY, [mostPipelines]);
   const [row] = rows;
   const pipelines = row.pipelines as PipelineVitals[];
@@ -53,5 +54,11 @@ export async function survey(pool: Pool, mostPipelines: number): Promise<Survey>
     runnersLost: row.lost,
     pipelines,
     leftOut: row.enabled - pipelines.length,
+  };
+}
+
+export function monitoring(pool: Pool): Monitoring {
+  return {
+    survey: asking("survey the pipelines", (mostPipelines) => survey(pool, mostPipelines)),
   };
 }

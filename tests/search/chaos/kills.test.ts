@@ -31,7 +31,7 @@ beforeAll(async () => {
   chaos = await openSearchChaos();
   const full = await Promise.all(SEARCH_KILLS.full.map(() => chaos.createIndex("full")));
   const incremental = await Promise.all(SEARCH_KILLS.incremental.map(() => chaos.createIndex("incremental")));
-  await Promise.all(full.map(({ id }) => chaos.store.requestRun(id, "api")));
+  await Promise.all(full.map(({ id }) => chaos.store.requests.run(id, "api")));
   const first = chaos.runner(undefined, { RUNNER_CONCURRENCY: "6" });
   await chaos.atRest();
   await first.stop();
@@ -45,7 +45,7 @@ beforeAll(async () => {
     ["full", full],
     ["incremental", incremental],
   ] as const) {
-    await Promise.all(pipelines.map(({ id }) => chaos.store.requestRun(id, "api")));
+    await Promise.all(pipelines.map(({ id }) => chaos.store.requests.run(id, "api")));
     await killAll(mode, new Map(pipelines.map((pipeline) => [pipeline.id as string, pipeline])));
   }
   await chaos.query("UPDATE etl.etl_pipelines SET enabled = true");
@@ -82,8 +82,8 @@ describe.each(["full", "incremental"] as const)("SIGKILL in a load of mode %s", 
     "R4.4 R4.7 at %s the index equals the query, and one index is left",
     async (point) => {
       const { id, index } = held.get(`${mode} ${point}`) as Indexed;
-      expect(await chaos.store.getPipeline(id)).toMatchObject({ status: "IDLE" });
-      expect(await chaos.store.getState(id)).toMatchObject({ scanPosition: null });
+      expect(await chaos.store.pipelines.get(id)).toMatchObject({ status: "IDLE" });
+      expect(await chaos.store.state.get(id)).toMatchObject({ scanPosition: null });
       const [last, lost] = await askedRuns(chaos.store, id);
       expect(lost).toMatchObject({ status: "FAILED", error_code: "RUNNER_LOST" });
       expect(last).toMatchObject({ status: "SUCCESS", trigger: "recovery", error: null });

@@ -18,7 +18,7 @@ it.skipIf(name === null)(
     const pipelines = [await chaos.createIndex("full"), await chaos.createIndex("incremental")];
     for (const point of ["bulk_ready:5", "bulk_answered:7"]) {
       await changeSource(chaos).catch(() => undefined);
-      await Promise.all(pipelines.map(({ id }) => chaos.store.requestRun(id, "api")));
+      await Promise.all(pipelines.map(({ id }) => chaos.store.requests.run(id, "api")));
       const runner = chaos.runner(`${point}:park`, { RUNNER_CONCURRENCY: "2", ELASTICSEARCH_PATIENCE_SECONDS: "300" });
       await faulted(runner, point, "park");
       await server.kill();
@@ -29,7 +29,7 @@ it.skipIf(name === null)(
       expect(runner.child.exitCode).toBeNull();
       await runner.stop();
       for (const { id, index } of pipelines) {
-        expect(await chaos.store.listRuns(id, { limit: 1 })).toMatchObject({
+        expect(await chaos.store.runs.list(id, { limit: 1 })).toMatchObject({
           items: [{ status: "SUCCESS", attempt: 1 }],
         });
         expect(await documentDifferences(chaos, index)).toEqual([]);

@@ -25,7 +25,7 @@ describe("a runner that wakes up after its lease", () => {
     ["full", "switch_ready:1"],
   ] as const)("R4.7 changes nothing any more: %s, frozen at %s", async (mode, point) => {
     const pipeline = await chaos.createIndex(mode);
-    await chaos.store.requestRun(pipeline.id, "api");
+    await chaos.store.requests.run(pipeline.id, "api");
     const zombie = chaos.runner(`${point}:stop`);
     await faulted(zombie, point, "stop");
     await changeSource(chaos);
@@ -33,7 +33,7 @@ describe("a runner that wakes up after its lease", () => {
     await chaos.atRest();
     if (mode === "full") {
       // By then its index is the one before; under the name it would be a second one.
-      await chaos.store.requestRun(pipeline.id, "api");
+      await chaos.store.requests.run(pipeline.id, "api");
       await chaos.atRest();
     }
     const before = { versions: await versions(pipeline.index), family: await chaos.search.family(pipeline.index) };
@@ -50,7 +50,7 @@ describe("a runner that wakes up after its lease", () => {
 
   it("R4.7 cannot write into a load that its successor has taken over and not yet ended", async () => {
     const pipeline = await chaos.createIndex("full");
-    await chaos.store.requestRun(pipeline.id, "api");
+    await chaos.store.requests.run(pipeline.id, "api");
     const zombie = chaos.runner("bulk_ready:4:stop");
     await faulted(zombie, "bulk_ready:4", "stop");
     // These rows are gone when the successor comes by: whatever brings them back now is a ghost.
@@ -68,7 +68,7 @@ describe("a runner that wakes up after its lease", () => {
     const proxy = await startFaultProxy(chaos.search.url);
     try {
       const pipeline = await chaos.createIndex("incremental");
-      await chaos.store.requestRun(pipeline.id, "api");
+      await chaos.store.requests.run(pipeline.id, "api");
       proxy.next("nothing", "nothing", "nothing", "late");
       const zombie = chaos.runner(undefined, { ELASTICSEARCH_URL: proxy.url });
       await until("its request is on its way", () => proxy.happened.includes("late"));
@@ -94,7 +94,7 @@ describe("a runner that wakes up after its lease", () => {
       source_query: "SELECT id, code, title, modified, gone FROM content.film",
       target_options: { delete_when: "gone" },
     });
-    await chaos.store.requestRun(pipeline.id, "api");
+    await chaos.store.requests.run(pipeline.id, "api");
     const zombie = chaos.runner("bulk_ready:4:stop");
     await faulted(zombie, "bulk_ready:4", "stop");
     await chaos.query("UPDATE content.film SET gone = true, modified = clock_timestamp() WHERE id % 3 = 0");

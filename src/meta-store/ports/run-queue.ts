@@ -1,0 +1,132 @@
+import type { Checkpoint } from "../../domain/checkpoint.ts";
+import type { ErrorCode } from "../../domain/error-catalogue.ts";
+import type { Pipeline, PipelineId, RunId } from "../../domain/pipeline.ts";
+import type { PipelineStatus } from "../../domain/pipeline-status.ts";
+import type { RunTrigger } from "../../domain/run.ts";
+import type { ConnectionOptions } from "../../postgres/connection.ts";
+
+/** What people and programs ask of a pipeline. */
+export interface RunRequests {
+  run(id: PipelineId, trigger: RunTrigger): Promise<Pipeline>;
+  pause(id: PipelineId): Promise<Pipeline>;
+  /** Withdraws a request at once, and lets a run end; the pipeline is then as it was before the request. */
+  cancel(id: PipelineId): Promise<Pipeline>;
+  /** Asks for the target as it was before the last full load. Refused while a run is requested or going on. */
+  restore(id: PipelineId): Promise<Pipeline>;
+}
+
+/** How runners take what was asked for, hold it, and give it up. */
+export interface RunQueue {
+  /** Takes the longest waiting pipeline for this runner and opens its run, or returns `undefined`. */
+  claimNext(runnerId: string, leaseMs: number): Promise<Claim | undefined>;
+  /**
+   * Extends the lease, unless somebody has its row locked, and brings the status back. `undefined` means the lease is
+   * lost: stop writing.
+   */
+  extendLease(claim: Claim, leaseMs: number): Promise<PipelineStatus | undefined>;
+  /** What another thread needs to do the same for many claims at once. */
+  leaseRenewal(): LeaseRenewal;
+  /** Ends the run and gives the pipeline up. Returns the pipeline's status afterwards. */
+  finishRun(claim: Claim, outcome: RunOutcome): Promise<PipelineStatus>;
+  /** Ends the run as failed and opens the next attempt under the same lease, at the checkpoint as it is now. */
+  startNextAttempt(claim: Claim, failure: RunFailure): Promise<Claim>;
+  /** The time that was waited before an attempt is not its own. */
+  attemptBegins(claim: Claim): Promise<void>;
+  /** Takes pipelines back whose lease ran out. */
+  rescueExpired(): Promise<RescuedPipeline[]>;
+  /** Calls back when a pipeline asks for attention. Survives lost connections; may miss calls meanwhile. */
+  onWork(wake: () => void): Promise<{ close(): Promise<void> }>;
+}
+
+/** A pipeline in the hands of one runner. */
+export interface Claim {
+  readonly pipeline: Pipeline;
+  readonly runId: RunId;
+  readonly trigger: RunTrigger;
+  /** Counted from 1. */
+  readonly attempt: number;
+  readonly runnerId: string;
+  readonly epoch: number;
+  readonly checkpoint: Checkpoint;
+  /** Set when the run is to bring back the previous target instead of loading. */
+  readonly restoreId: string | null;
+  /** How long, when it was claimed, attempts had been failing without a batch in between; null: they had not. */
+  readonly troubledMs: number | null;
+}
+
+/** Plain data, because threads share no objects. */
+export interface LeaseRenewal {
+  readonly connection: ConnectionOptions;
+  /**
+   * Takes the pipelines' ids, their epochs, the owner and the milliseconds of the lease. Returns `id`, `epoch` and
+   * `status` of each lease that is still held, and whether it was `renewed`: a row that somebody has locked is passed
+   * over. A lease that is not returned is lost.
+   */
+  readonly statement: string;
+}
+
+export type RunOutcome =
+  /** `inParts`: as the source was at several moments, so a further run is requested. */
+  | { readonly kind: "succeeded"; readonly inParts?: boolean }
+  | { readonly kind: "paused" }
+  | { readonly kind: "cancelled" }
+  /** The runner stops; another one continues. */
+  | { readonly kind: "handed_back" }
+  | ({ readonly kind: "failed" } & RunFailure)
+  /** It failed by trouble that passes: nobody claims the pipeline before the wait is over. */
+  | ({
+      readonly kind: "waiting";
+      readonly waitMs: number;
+      /** The trouble began with this attempt, which had committed batches before. */
+      readonly isNew: boolean;
+    } & RunFailure);
+
+export interface RunFailure {
+  readonly code: ErrorCode;
+  readonly error: string;
+}
+
+export interface RescuedPipeline {
+  readonly id: PipelineId;
+  readonly name: string;
+  /** The run that is over by this; null when there was none. */
+  readonly runId: RunId | null;
+  /** Why it failed; null where somebody had asked to cancel it. */
+  readonly code: ErrorCode | null;
+  readonly status: PipelineStatus;
+}
+
+export interface ScheduleStore {
+  /** The schedules that come first: those without a plan, then by due time; and the time by the server's clock. */
+  upcoming(limit: number): Promise<UpcomingSchedules>;
+  /** Moves the schedule on from where it was read. When it was due and the pipeline is idle, or failed by trouble that may pass, its run is requested. */
+  advance(pipeline: ScheduledPipeline, plan: SchedulePlan): Promise<ScheduleOutcome>;
+}
+
+export interface UpcomingSchedules {
+  readonly now: Date;
+  /** When the next pipeline that waits until trouble passes may be claimed. */
+  readonly nextAttemptAt: Date | null;
+  readonly schedules: readonly ScheduledPipeline[];
+}
+
+/** A schedule as it was read; it is moved on only if it still stands like this. */
+export interface ScheduledPipeline {
+  readonly id: PipelineId;
+  readonly name: string;
+  readonly schedule: string;
+  /** `null`: not planned yet. */
+  readonly nextRunAt: Date | null;
+}
+
+export type SchedulePlan =
+  | { readonly kind: "next"; readonly nextRunAt: Date }
+  /** It cannot be planned, and is left alone until it is changed. */
+  | { readonly kind: "refused"; readonly error: string };
+
+/**
+ * - `fired`: its run was requested.
+ * - `moved`: only its next due time was set.
+ * - `taken`: it no longer stands as it was read, or somebody holds its row this moment.
+ */
+export type ScheduleOutcome = "fired" | "moved" | "taken";
