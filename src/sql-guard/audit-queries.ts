@@ -7,22 +7,43 @@
 const FIRST_OWN_OID = 16_384;
 
 /**
- * Relations, each with the one that led to it: a view reads what its rule names, a parent reads its children. What a
- * materialized view was made of ends there: reading it reads nothing but the rows that its owner put into it.
+ * Whether row security of the table `reached.relid` is run for who asks: not for roles that a policy is not meant for, or
+ * that are free of them.
+ */
+const POLICY_APPLIES = `
+  p.polcmd IN ('r', '*')
+  AND EXISTS (SELECT FROM pg_class c WHERE c.oid = p.polrelid AND c.relrowsecurity)
+  AND EXISTS (
+    SELECT FROM pg_roles role
+     WHERE role.oid = reached.asking AND NOT role.rolsuper AND NOT role.rolbypassrls
+       AND EXISTS (SELECT FROM unnest(p.polroles) AS meant WHERE meant = 0 OR pg_has_role(role.oid, meant, 'MEMBER')))`;
+
+/**
+ * Relations, each with the one that led to it, and the role that asks for its rows: a view reads what its rule names, with
+ * the rights of its owner, a parent reads its children, row security what its policies name. What a materialized view was
+ * made of ends there: reading it reads nothing but the rows that its owner put into it.
  */
 const REACHED = `
-  WITH RECURSIVE reached (relid, via) AS (
-    SELECT start, NULL::oid FROM unnest($1::oid[]) AS start
+  WITH RECURSIVE myself AS (SELECT oid FROM pg_roles WHERE rolname = current_user)
+  , reached (relid, via, asking) AS (
+    SELECT start, NULL::oid, myself.oid FROM unnest($1::oid[]) AS start CROSS JOIN myself
     UNION
-    SELECT step.relid, reached.relid
+    SELECT step.relid, reached.relid, step.asking
       FROM reached
      CROSS JOIN LATERAL (
-       SELECT found[1]::oid AS relid
+       SELECT found[1]::oid AS relid,
+              CASE WHEN EXISTS (SELECT FROM pg_options_to_table(v.reloptions) AS o
+                                 WHERE o.option_name = 'security_invoker' AND o.option_value::boolean)
+                   THEN (SELECT oid FROM myself) ELSE v.relowner END AS asking
          FROM pg_rewrite r JOIN pg_class v ON v.oid = r.ev_class AND v.relkind <> 'm'
         CROSS JOIN LATERAL regexp_matches(r.ev_action::text, ':relid (\\d+)', 'g') AS found
         WHERE r.ev_class = reached.relid AND r.ev_type = '1'
        UNION
-       SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = reached.relid
+       SELECT i.inhrelid, reached.asking FROM pg_inherits i WHERE i.inhparent = reached.relid
+       UNION
+       SELECT found[1]::oid, reached.asking
+         FROM pg_policy p CROSS JOIN LATERAL regexp_matches(p.polqual::text, ':relid (\\d+)', 'g') AS found
+        WHERE p.polrelid = reached.relid AND ${POLICY_APPLIES}
      ) AS step
      WHERE step.relid NOT IN (0, reached.relid)
   )`;
@@ -38,12 +59,18 @@ export const RELATIONS_REACHED = `${REACHED}
    WHERE c.relnamespace <> pg_my_temp_schema()
    ORDER BY 1, 2`;
 
-/** Reading a materialized view runs nothing of its rule; reading any other view runs all of it. */
+/**
+ * What is run for each row: the rules of views, though not those of materialized ones, and row security.
+ */
 const RULES = `
   , rules AS (
-    SELECT DISTINCT r.oid, r.ev_class, r.ev_action::text AS tree
+    SELECT DISTINCT r.oid, r.ev_class, false AS is_policy, r.ev_action::text AS tree
       FROM reached JOIN pg_class c ON c.oid = reached.relid AND c.relkind = 'v'
       JOIN pg_rewrite r ON r.ev_class = c.oid AND r.ev_type = '1'
+    UNION ALL
+    SELECT DISTINCT p.oid, p.polrelid, true, p.polqual::text
+      FROM reached JOIN pg_policy p ON p.polrelid = reached.relid
+     WHERE p.polqual IS NOT NULL AND ${POLICY_APPLIES}
   )`;
 
 /** How often the rule of each view names each relation, and how long the rule is. */
@@ -53,20 +80,25 @@ export const SIZES_OF_RULES = `${REACHED}${RULES}
       SELECT found[1] AS relation FROM regexp_matches(rules.tree, ':rtekind 0 :relid (\\d+)', 'g') AS found
        WHERE found[1]::oid <> rules.ev_class
     ) AS named ON true
+   WHERE NOT rules.is_policy
    GROUP BY rules.ev_class, rules.tree, named.relation`;
 
 /**
  * OFFSET 0 makes PostgreSQL look things up one by one. It expects thousands of matches of every pattern, and would read
  * whole catalogues for the few that there are.
  */
-const DEPENDENCIES =
-  "SELECT refclassid, refobjid FROM pg_depend WHERE classid = 'pg_rewrite'::regclass AND objid = rules.oid OFFSET 0";
+const DEPENDENCIES = `SELECT refclassid, refobjid FROM pg_depend
+  WHERE classid = CASE WHEN rules.is_policy THEN 'pg_policy'::regclass ELSE 'pg_rewrite'::regclass END AND objid = rules.oid
+  OFFSET 0`;
 
 /** The fields of the stored tree that hold functions, and those that hold operators. */
 const FUNCTION_FIELDS =
   ":(?:funcid|aggfnoid|winfnoid|opfuncid|hashfuncid|negfuncid|startInRangeFunc|endInRangeFunc) (\\d+)";
 const OPERATOR_FIELDS = ":(?:opno|eqop|sortop|cycle_mark_neop) (\\d+)";
 const OPERATOR_LISTS = ":opnos \\(o ([\\d ]+)\\)";
+
+/** Functions in C came with an extension, which a superuser installed. */
+const IS_IN_C = "EXISTS (SELECT FROM pg_language l WHERE l.oid = p.prolang AND l.lanname IN ('c', 'internal'))";
 
 const FACTS = `
   n.nspname::text AS schema, p.proname::text AS name, p.provolatile::text AS volatility,
@@ -76,22 +108,25 @@ const FACTS = `
 
 export const FUNCTIONS_CALLED = `${REACHED}${RULES}
   , operators AS (
-    SELECT ev_class, found[1]::oid AS oid FROM rules CROSS JOIN LATERAL regexp_matches(tree, '${OPERATOR_FIELDS}', 'g') AS found
+    SELECT ev_class, is_policy, found[1]::oid AS oid
+      FROM rules CROSS JOIN LATERAL regexp_matches(tree, '${OPERATOR_FIELDS}', 'g') AS found
     UNION
-    SELECT ev_class, one::oid FROM rules CROSS JOIN LATERAL regexp_matches(tree, '${OPERATOR_LISTS}', 'g') AS found
+    SELECT ev_class, is_policy, one::oid FROM rules CROSS JOIN LATERAL regexp_matches(tree, '${OPERATOR_LISTS}', 'g') AS found
      CROSS JOIN LATERAL regexp_split_to_table(found[1], ' ') AS one
   )
   , calls AS (
-    SELECT ev_class, found[1]::oid AS oid FROM rules CROSS JOIN LATERAL regexp_matches(tree, '${FUNCTION_FIELDS}', 'g') AS found
+    SELECT ev_class, is_policy, found[1]::oid AS oid
+      FROM rules CROSS JOIN LATERAL regexp_matches(tree, '${FUNCTION_FIELDS}', 'g') AS found
     UNION
-    SELECT operators.ev_class, o.oprcode::oid FROM operators
+    SELECT operators.ev_class, operators.is_policy, o.oprcode::oid FROM operators
      CROSS JOIN LATERAL (SELECT oprcode FROM pg_operator WHERE oid = operators.oid OFFSET 0) AS o
     UNION
-    SELECT rules.ev_class, d.refobjid FROM rules
+    SELECT rules.ev_class, rules.is_policy, d.refobjid FROM rules
      CROSS JOIN LATERAL (${DEPENDENCIES}) AS d
      WHERE d.refclassid = 'pg_proc'::regclass
   )
-  SELECT ${FACTS}, CASE WHEN c.relnamespace <> pg_my_temp_schema() THEN c.oid::regclass::text END AS via
+  SELECT ${FACTS}, CASE WHEN c.relnamespace <> pg_my_temp_schema() THEN c.oid::regclass::text END AS via,
+         calls.is_policy::text AS is_policy, ${IS_IN_C}::text AS in_c
     FROM calls CROSS JOIN LATERAL (SELECT * FROM pg_proc WHERE oid = calls.oid OFFSET 0) AS p
     JOIN pg_namespace n ON n.oid = p.pronamespace
     JOIN pg_class c ON c.oid = calls.ev_class
@@ -112,23 +147,59 @@ export const OTHER_OBJECTS = `${REACHED}${RULES}
     FROM rules CROSS JOIN LATERAL (${DEPENDENCIES}) AS d
    CROSS JOIN LATERAL pg_identify_object(d.refclassid, d.refobjid, 0) AS o
     LEFT JOIN pg_type t ON d.refclassid = 'pg_type'::regclass AND t.oid = d.refobjid
-   WHERE d.refclassid NOT IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_constraint'::regclass)
+   WHERE NOT rules.is_policy
+     AND d.refclassid NOT IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_constraint'::regclass)
      AND NOT (coalesce(o.schema, '') = 'pg_catalog' AND d.refobjid < ${FIRST_OWN_OID})
    ORDER BY 1, 3`;
 
+/** Expressions kept with the tables that are read. To plan a query they are simplified, which runs what has only constants. */
+const KEPT = `
+  , kept AS (
+    SELECT * FROM (
+      SELECT i.indrelid AS relid, 'an index' AS part, tree
+        FROM pg_index i CROSS JOIN LATERAL (VALUES (i.indexprs), (i.indpred)) AS of_index (tree)
+      UNION ALL
+      SELECT s.stxrelid, 'statistics', s.stxexprs FROM pg_statistic_ext s
+      UNION ALL
+      SELECT c.conrelid, 'a constraint', c.conbin FROM pg_constraint c WHERE c.contype = 'c' AND c.conrelid <> 0
+      UNION ALL
+      SELECT p.partrelid, 'the partitioning', p.partexprs FROM pg_partitioned_table p
+    ) AS trees
+    WHERE tree IS NOT NULL AND relid IN (SELECT relid FROM reached)
+  )`;
+
+/** The fields of the stored tree that hold types into which a value is made. */
+const TYPE_FIELDS = ":(?:consttype|resulttype|typid|row_typeid|array_typeid) (\\d+)";
+const TYPE_LISTS = ":(?:funccoltypes|coltypes) \\(o ([\\d ]+)\\)";
+
+/** Makes rows of a type that is named nowhere: that of its first argument. */
+export const MAKES_ROWS = "^jsonb?_populate_record(set)?(_valid)?$";
+
 /**
- * Types that the query can meet: those it names ($2 and $3 are their schemas and names), and those of the columns of its
- * relations; with what they are made of. A value is checked against a domain where it becomes one: where the domain is
- * named, where a row is made of JSON ($4), and where a text is read as a row, an array or a range of it. A column that
- * already holds one is only read.
+ * Types that the query can meet: those it names ($2 and $3 are their schemas and names), those of the columns of its
+ * relations, and those that their views, row security, indexes and the like work on; with what they are made of. A value
+ * is checked against a domain where it becomes one: where the domain is named, where a row is made of JSON or an array of
+ * columns ($4), and where a text is read as a row, an array or a range of it. A column that already holds one is only read.
  */
 const TYPES = `
+  , making AS (
+    SELECT $4::boolean OR EXISTS (
+      SELECT FROM rules JOIN pg_proc p ON p.pronamespace = 'pg_catalog'::regnamespace AND p.proname ~ '${MAKES_ROWS}'
+       WHERE rules.tree ~ (':funcid ' || p.oid || ' ')) AS rows
+  )
   , types AS (
-    SELECT a.atttypid AS oid, $4::boolean AS is_made
-      FROM reached JOIN pg_attribute a ON a.attrelid = reached.relid AND a.attnum > 0 AND NOT a.attisdropped
+    SELECT a.atttypid AS oid, making.rows AS is_made
+      FROM reached JOIN pg_attribute a ON a.attrelid = reached.relid AND a.attnum > 0 AND NOT a.attisdropped CROSS JOIN making
     UNION
     SELECT t.oid, true FROM unnest($2::text[], $3::text[]) AS named (schema, name)
       JOIN pg_namespace n ON n.nspname = named.schema JOIN pg_type t ON t.typnamespace = n.oid AND t.typname = named.name
+    UNION
+    SELECT found[1]::oid, true FROM rules CROSS JOIN LATERAL regexp_matches(tree, '${TYPE_FIELDS}', 'g') AS found
+    UNION
+    SELECT one::oid, true FROM rules CROSS JOIN LATERAL regexp_matches(tree, '${TYPE_LISTS}', 'g') AS found
+     CROSS JOIN LATERAL regexp_split_to_table(found[1], ' ') AS one
+    UNION
+    SELECT found[1]::oid, false FROM kept CROSS JOIN LATERAL regexp_matches(tree::text, '${TYPE_FIELDS}', 'g') AS found
     UNION
     SELECT part.oid, types.is_made OR part.is_made
       FROM types
@@ -148,33 +219,41 @@ const TYPES = `
        SELECT c.casttarget, false FROM pg_cast c
         WHERE c.castsource = types.oid AND c.castmethod = 'b' AND types.oid >= ${FIRST_OWN_OID}
      ) AS part
+  )
+  , met AS (
+    SELECT oid, is_made FROM types
+    UNION
+    SELECT c.reltype, false FROM reached JOIN pg_class c ON c.oid = reached.relid
+    UNION
+    SELECT t.typarray, false FROM pg_type t
+     WHERE t.typarray <> 0 AND (t.oid IN (SELECT oid FROM types) OR t.typrelid IN (SELECT relid FROM reached))
   )`;
 
 /**
  * Functions that somebody wrote and PostgreSQL calls without their being written anywhere: to cast a value (to_json looks
- * for one), to compare it (also inside rows, arrays and ranges), to make a range of it, to check a domain. A cast between
- * two types belongs to the younger one: everybody has integers. Functions in C came with an extension.
+ * for one), to compare it (also inside rows, arrays and ranges), to make a range of it, to check a domain; in such a check
+ * also PostgreSQL's own. A cast between two types belongs to the younger one: everybody has integers.
  */
-export const OWN_CODE_OF_TYPES = `${REACHED}${TYPES}
+export const OWN_CODE_OF_TYPES = `${REACHED}${RULES}${KEPT}${TYPES}
   , families AS (
-    SELECT types.oid, o.opcfamily FROM types JOIN pg_opclass o ON o.opcintype = types.oid
+    SELECT met.oid, o.opcfamily FROM met JOIN pg_opclass o ON o.opcintype = met.oid
     UNION
-    SELECT types.oid, o.opcfamily FROM types JOIN pg_range r ON r.rngtypid = types.oid JOIN pg_opclass o ON o.oid = r.rngsubopc
+    SELECT met.oid, o.opcfamily FROM met JOIN pg_range r ON r.rngtypid = met.oid JOIN pg_opclass o ON o.oid = r.rngsubopc
   )
   , checks AS (
-    SELECT types.oid, c.conbin::text AS tree FROM types JOIN pg_constraint c ON c.contypid = types.oid
-     WHERE types.is_made AND c.contype = 'c'
+    SELECT met.oid, c.conbin::text AS tree FROM met JOIN pg_constraint c ON c.contypid = met.oid
+     WHERE met.is_made AND c.contype = 'c'
   )
   , calls AS (
-    SELECT types.oid AS type, c.castfunc AS function, 'casts' AS does
-      FROM types JOIN pg_cast c ON types.oid = greatest(c.castsource, c.casttarget)
+    SELECT met.oid AS type, c.castfunc AS function, 'casts' AS does
+      FROM met JOIN pg_cast c ON met.oid = greatest(c.castsource, c.casttarget)
     UNION
     SELECT families.oid, p.amproc::oid, 'compares' FROM families JOIN pg_amproc p ON p.amprocfamily = families.opcfamily
     UNION
     SELECT families.oid, o.oprcode::oid, 'compares' FROM families JOIN pg_amop a ON a.amopfamily = families.opcfamily
       JOIN pg_operator o ON o.oid = a.amopopr
     UNION
-    SELECT types.oid, made, 'makes ranges of' FROM types JOIN pg_range r ON r.rngtypid = types.oid
+    SELECT met.oid, made, 'makes ranges of' FROM met JOIN pg_range r ON r.rngtypid = met.oid
      CROSS JOIN LATERAL unnest(ARRAY[r.rngcanonical::oid, r.rngsubdiff::oid]) AS made
     UNION
     SELECT checks.oid, found[1]::oid, 'checks'
@@ -184,39 +263,13 @@ export const OWN_CODE_OF_TYPES = `${REACHED}${TYPES}
       FROM checks CROSS JOIN LATERAL regexp_matches(tree, '${OPERATOR_FIELDS}', 'g') AS found
       JOIN pg_operator o ON o.oid = found[1]::oid
   )
-  SELECT DISTINCT calls.type::regtype::text AS type, p.oid::regproc::text AS function, calls.does
-    FROM calls JOIN pg_proc p ON p.oid = calls.function
-    JOIN pg_language l ON l.oid = p.prolang
-   WHERE p.oid >= ${FIRST_OWN_OID} AND l.lanname NOT IN ('c', 'internal') OR calls.does = 'checks' AND p.provolatile = 'v'
+  SELECT DISTINCT calls.type::regtype::text AS type, p.oid::regproc::text AS function, calls.does, ${FACTS}
+    FROM calls JOIN pg_proc p ON p.oid = calls.function JOIN pg_namespace n ON n.oid = p.pronamespace
+   WHERE p.oid >= ${FIRST_OWN_OID} AND NOT ${IS_IN_C} OR p.oid < ${FIRST_OWN_OID} AND calls.does = 'checks'
    ORDER BY 1, 2, 3`;
 
-/**
- * Expressions kept with the tables that are read, and the functions in them that somebody wrote. To plan a query, those of
- * indexes, statistics, constraints and partitions are simplified, which runs what is called with constants; row security
- * is run for each row. A policy does not count for roles that it is not meant for, or that are free of them: the reader,
- * and the owner of the view that reads the table. Functions in C came with an extension.
- */
-export const OWN_CODE_OF_TABLES = `${REACHED}
-  , trees AS (
-    SELECT i.indrelid AS relid, 'an index' AS part, tree
-      FROM pg_index i CROSS JOIN LATERAL (VALUES (i.indexprs), (i.indpred)) AS of_index (tree)
-    UNION ALL
-    SELECT s.stxrelid, 'statistics', s.stxexprs FROM pg_statistic_ext s
-    UNION ALL
-    SELECT c.conrelid, 'a constraint', c.conbin FROM pg_constraint c WHERE c.contype = 'c' AND c.conrelid <> 0
-    UNION ALL
-    SELECT p.partrelid, 'the partitioning', p.partexprs FROM pg_partitioned_table p
-    UNION ALL
-    SELECT p.polrelid, 'the row security', p.polqual FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid AND c.relrowsecurity
-     WHERE p.polcmd IN ('r', '*') AND EXISTS (
-       SELECT FROM reached LEFT JOIN pg_class v ON v.oid = reached.via AND v.relkind = 'v'
-         JOIN pg_roles asking ON asking.rolname = current_user OR asking.oid = v.relowner
-        WHERE reached.relid = p.polrelid AND NOT asking.rolsuper AND NOT asking.rolbypassrls
-          AND EXISTS (SELECT FROM unnest(p.polroles) AS meant WHERE meant = 0 OR pg_has_role(asking.oid, meant, 'MEMBER')))
-  )
-  , kept AS (
-    SELECT * FROM trees WHERE tree IS NOT NULL AND relid IN (SELECT relid FROM reached)
-  )
+/** The functions that somebody wrote in what is kept with the tables. */
+export const OWN_CODE_OF_TABLES = `${REACHED}${KEPT}
   , calls AS (
     SELECT kept.relid, kept.part, kept.tree, found[1]::oid AS function
       FROM kept CROSS JOIN LATERAL regexp_matches(kept.tree::text, '${FUNCTION_FIELDS}', 'g') AS found
@@ -231,7 +284,7 @@ export const OWN_CODE_OF_TABLES = `${REACHED}
               THEN coalesce(pg_get_function_sqlbody(p.oid), p.prosrc) END AS body
     FROM calls JOIN pg_proc p ON p.oid = calls.function JOIN pg_namespace n ON n.oid = p.pronamespace
     JOIN pg_language l ON l.oid = p.prolang
-   WHERE p.oid >= ${FIRST_OWN_OID} AND l.lanname NOT IN ('c', 'internal')
+   WHERE p.oid >= ${FIRST_OWN_OID} AND NOT ${IS_IN_C}
    ORDER BY 1, 2, 3, 4`;
 
 /** Of the functions that have these names ($1 schemas, $2 names), whether any is neither PostgreSQL's own nor in C. */
@@ -240,5 +293,4 @@ export const IS_ANY_OWN = `
     SELECT FROM unnest($1::text[], $2::text[]) AS called (schema, name)
       JOIN pg_namespace n ON n.nspname = called.schema
       JOIN pg_proc p ON p.pronamespace = n.oid AND p.proname = called.name
-      JOIN pg_language l ON l.oid = p.prolang
-     WHERE p.oid >= ${FIRST_OWN_OID} AND l.lanname NOT IN ('c', 'internal'))::text AS own`;
+     WHERE p.oid >= ${FIRST_OWN_OID} AND NOT ${IS_IN_C})::text AS own`;

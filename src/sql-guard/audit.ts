@@ -5,12 +5,13 @@ import type { TextPlace } from "../domain/text-place.ts";
 import {
   FUNCTIONS_BY_NAME,
   FUNCTIONS_CALLED,
+  MAKES_ROWS,
   OTHER_OBJECTS,
   OWN_CODE_OF_TYPES,
   RELATIONS_REACHED,
   SIZES_OF_RULES,
 } from "./audit-queries.ts";
-import { type FunctionFacts, OF_OWN_MAKING, refusedByFacts, refusedByName } from "./functions.ts";
+import { type FunctionFacts, refusedByFacts, refusedByName } from "./functions.ts";
 import { type Mentions, mentionsIn } from "./mentions.ts";
 import { ownCodeOfTables } from "./own-code-of-tables.ts";
 import { byteOffset, type Finding, placeOf, shown, shownPlace } from "./refusal.ts";
@@ -179,10 +180,22 @@ async function viewSizeFindings(session: SqlSession, starts: readonly unknown[])
 async function functionFindings(session: SqlSession, starts: readonly unknown[]): Promise<readonly Finding[]> {
   const { rows } = await session.query(FUNCTIONS_CALLED, [starts]);
   return (rows as Row[]).flatMap((row) => {
-    const why = refusedByFacts(factsOf(row));
-    const through = row["via"] === null ? "" : ` (called by ${row["via"]})`;
+    const isPolicy = row["is_policy"] === "true";
+    const why = isPolicy ? refusedInPolicy(row) : refusedByFacts(factsOf(row));
+    const caller = isPolicy ? `the row security of ${row["via"]}` : row["via"];
+    const through = row["via"] === null ? "" : ` (called by ${caller})`;
     return why === undefined ? [] : [{ what: `the function ${shownFunction(row)}${through} ${why}` }];
   });
+}
+
+/** What row security is for: to ask who reads. */
+const ASKS_WHO_READS = /^(current_setting|pg_has_role|has_\w+_privilege|row_security_active)$/;
+
+/** Policies are the table owner's: what a query may not ask for itself, they may, and functions of extensions, too. */
+function refusedInPolicy(row: Row): string | undefined {
+  const facts = factsOf(row);
+  if (facts.builtIn && ASKS_WHO_READS.test(facts.name)) return undefined;
+  return refusedByFacts({ ...facts, builtIn: facts.builtIn || row["in_c"] === "true" });
 }
 
 /**
@@ -204,24 +217,23 @@ async function namedFunctionFindings(
   });
 }
 
-/** Makes rows of a type that is named nowhere: that of its first argument. */
-const MAKES_ROWS = /^jsonb?_populate_record(set)?(_valid)?$/;
-
 /** It may be called anywhere without being written, so a type that has code of somebody's making is not used at all. */
 async function ownCodeFindings(
   session: SqlSession,
   starts: readonly unknown[],
-  { types, functions, fields }: Mentions,
+  { types, functions, fields, makesArrays }: Mentions,
 ): Promise<readonly Finding[]> {
   const { rows } = await session.query(OWN_CODE_OF_TYPES, [
     starts,
     types.map(({ schema }) => schema),
     types.map(({ name }) => name),
-    [...functions, ...fields].some((name) => MAKES_ROWS.test(name)),
+    makesArrays || [...functions, ...fields].some((name) => new RegExp(MAKES_ROWS).test(name)),
   ]);
-  return (rows as Row[]).map(({ type, function: name, does }) => ({
-    what: `the function ${name}, which ${does} values of type ${type}, ${OF_OWN_MAKING}`,
-  }));
+  return (rows as Row[]).flatMap((row) => {
+    const why = refusedByFacts(factsOf(row));
+    const { type, function: name, does } = row;
+    return why === undefined ? [] : [{ what: `the function ${name}, which ${does} values of type ${type}, ${why}` }];
+  });
 }
 
 /** Operators, types, collations and the like that did not come with PostgreSQL. */

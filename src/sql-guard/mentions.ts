@@ -12,11 +12,17 @@ export interface Mentions {
   readonly functions: readonly string[];
   /** Columns, and functions that are written like columns. */
   readonly fields: readonly string[];
+  /** Columns become an array, which texts are then read as: `ARRAY[code] = '{x}'`. */
+  readonly makesArrays: boolean;
 }
+
+/** By these a text becomes a value of the type of a column without its being named. */
+const MAKES_ARRAYS = /^(array_|percentile_disc$|width_bucket$|lag$|lead$)/;
 
 export function mentionsIn(tree: Fields): Mentions {
   const nodes = [...nodesIn(tree)];
   const ofKind = (kind: string): Fields[] => nodes.flatMap((node) => (node.kind === kind ? [node.fields] : []));
+  const functions = ofKind("FuncCall").map(({ funcname }) => namesIn(funcname).at(-1) ?? "");
   return {
     relations: ofKind("RangeVar")
       .filter(({ schemaname }) => schemaname !== undefined)
@@ -24,11 +30,15 @@ export function mentionsIn(tree: Fields): Mentions {
     types: [...ofKind("TypeName"), ...ofKind("typeName")]
       .map(({ names }) => namesIn(names))
       .flatMap(([schema, name]) => (schema === undefined || name === undefined ? [] : [{ schema, name }])),
-    functions: ofKind("FuncCall").map(({ funcname }) => namesIn(funcname).at(-1) ?? ""),
+    functions,
     fields: [
       ...ofKind("ColumnRef").flatMap(({ fields }) => namesIn(fields).slice(1)),
       ...ofKind("A_Indirection").flatMap(({ indirection }) => namesIn(indirection)),
     ],
+    makesArrays:
+      ofKind("A_ArrayExpr").length > 0 ||
+      ofKind("SubLink").some(({ subLinkType }) => subLinkType === "ARRAY_SUBLINK") ||
+      functions.some((name) => MAKES_ARRAYS.test(name)),
   };
 }
 

@@ -144,6 +144,8 @@ describe("the audit on a standby, where no view can be made", () => {
     client = await connectForData({ url: server.url, applicationName: "vitrina test" });
     const { rows } = await client.query("SELECT pg_is_in_recovery()::text AS standby");
     expect(rows).toEqual([{ standby: "true" }]);
+    // Row security would spare a superuser.
+    await client.query("SET ROLE vitrina_reader");
   });
   afterAll(async () => {
     await client?.end();
@@ -155,8 +157,8 @@ describe("the audit on a standby, where no view can be made", () => {
 
   it.each(BENIGN)("accepts the queries of analysts: $name", ({ sql }) => audit(sql));
 
-  /** The server itself refuses to run them; without a view nobody learns of it before. Row security spares a superuser. */
-  const foundOutLater = /not there|own operator without|row that is an own function|spied_rows/;
+  /** The server itself refuses to run them; without a view nobody learns of it before. */
+  const foundOutLater = /not there|own operator without|row that is an own function/;
   const refused = REFUSED_BY_AUDIT.filter(({ name }) => !foundOutLater.test(name));
   it.each(refused)("refuses what reaches too far: $name", async ({ sql }) => {
     await expect(audit(sql)).rejects.toMatchObject({ code: "QUERY_REFUSED" });

@@ -296,6 +296,12 @@ export const BENIGN: readonly CorpusQuery[] = [
     sql: "SELECT f.id, t.n, t.x FROM content.film_work f, JSON_TABLE(f.meta, '$' COLUMNS (n integer PATH '$.n', o FOR ORDINALITY, NESTED PATH '$.xs[*]' COLUMNS (x text PATH '$'))) AS t",
     since: 17,
   },
+  { name: "a domain with a check of its own, read through a view", sql: "SELECT id, word FROM content.read_words" },
+  {
+    name: "a domain with a check of its own, compared with texts",
+    sql: "SELECT coalesce(word, 'x') AS a FROM content.watched_words WHERE word IN ('a', 'b') AND (id, word) > (0, '')",
+  },
+  { name: "row security that asks who reads", sql: "SELECT id FROM content.own_rows" },
   { name: "own functions of columns in indexes and checks", sql: "SELECT id FROM content.honest WHERE id < 9" },
   {
     name: "huge IN list",

@@ -3,7 +3,7 @@ import type { VitrinaError } from "../../src/domain/error-catalogue.ts";
 import { auditQuery, checkQuery } from "../../src/sql-guard/guard.ts";
 import { BENIGN } from "./benign.ts";
 import { type GuardedDatabase, openGuardedDatabase, RULES } from "./fixture.ts";
-import { COSTLY, REFUSED_BY_AUDIT, REFUSED_BY_TEXT, SPIED } from "./hostile.ts";
+import { COSTLY, REFUSED_BY_AUDIT, REFUSED_BY_TEXT, SPIED, SPIED_QUERIES } from "./hostile.ts";
 
 let guarded: GuardedDatabase;
 let version: number;
@@ -76,6 +76,9 @@ describe("R8.2 hostile queries", () => {
     for (const table of SPIED) {
       const read = execute(`SELECT id FROM content.${table} WHERE id < 9`, 5000);
       await expect(read, table).rejects.toThrow("ran as vitrina_reader");
+    }
+    for (const { name, sql } of SPIED_QUERIES) {
+      await expect(execute(sql, 5000), name).rejects.toThrow("ran as vitrina_reader");
     }
     await expect(execute("SELECT r.pg_sleep FROM float8(9) AS r", 50)).rejects.toMatchObject({ code: "57014" });
   });

@@ -121,6 +121,80 @@ const SCHEMA = `
   CREATE POLICY spying ON content.spied_rows USING (content.spy(t));
   INSERT INTO content.spied_rows VALUES (1, 'a');
   CREATE VIEW content.spied_view AS SELECT id FROM content.spied_index;
+
+  CREATE DOMAIN content.watched AS text CHECK (content.spy(VALUE));
+  CREATE TYPE content.watched_row AS (id integer, word content.watched);
+  CREATE TYPE content.tone AS ENUM ('low', 'high');
+  CREATE FUNCTION content.tone_json(content.tone) RETURNS json LANGUAGE plpgsql IMMUTABLE
+    AS 'BEGIN PERFORM content.spy(''x''); RETURN ''1''; END';
+  CREATE CAST (content.tone AS json) WITH FUNCTION content.tone_json (content.tone);
+  CREATE TYPE content.grade AS ENUM ('poor', 'good');
+  CREATE FUNCTION content.grade_cmp(content.grade, content.grade) RETURNS integer LANGUAGE plpgsql IMMUTABLE
+    AS 'BEGIN PERFORM content.spy(''x''); RETURN 0; END';
+  CREATE FUNCTION content.grade_lt(content.grade, content.grade) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+  CREATE OPERATOR content.<<< (LEFTARG = content.grade, RIGHTARG = content.grade, FUNCTION = content.grade_lt);
+  CREATE OPERATOR CLASS content.grade_ops DEFAULT FOR TYPE content.grade USING btree AS
+    OPERATOR 1 content.<<<, FUNCTION 1 content.grade_cmp (content.grade, content.grade);
+  CREATE TABLE content.words (id integer, t text);
+  INSERT INTO content.words VALUES (1, 'a');
+  CREATE TABLE content.watched_words (id integer, word content.watched);
+  INSERT INTO content.watched_words VALUES (1, 'a');
+  CREATE VIEW content.read_words AS SELECT id, upper(word) AS word FROM content.watched_words;
+  CREATE VIEW content.spied_domain AS SELECT id FROM content.words WHERE t::content.watched IS NOT NULL;
+  CREATE VIEW content.spied_domains AS SELECT id FROM content.words WHERE ARRAY[t]::content.watched[] <> '{}';
+  CREATE VIEW content.spied_json AS SELECT id FROM content.words WHERE to_json('low'::content.tone)::text <> '';
+  CREATE VIEW content.spied_array AS
+    SELECT id FROM content.words WHERE ARRAY['poor'::content.grade] >= ARRAY['good'::content.grade];
+  CREATE VIEW content.spied_record AS
+    SELECT x.id FROM content.words w, jsonb_to_record(jsonb_build_object('id', w.id, 'w', w.t)) AS x (id integer, w content.watched);
+  CREATE VIEW content.spied_populate AS
+    SELECT (jsonb_populate_record(NULL::content.watched_row, jsonb_build_object('id', w.id, 'word', w.t))).id FROM content.words w;
+  CREATE VIEW content.spied_repopulate AS
+    SELECT (jsonb_populate_record(w, '{"word": "b"}')).id FROM content.watched_words w;
+  CREATE TABLE content.spied_fold (id integer);
+  CREATE INDEX ON content.spied_fold (id) WHERE ARRAY['poor'::content.grade] < ARRAY['good'::content.grade];
+  CREATE VIEW content.spy_glass AS SELECT content.spy('x') AS seen;
+  CREATE DOMAIN content.scanned AS text CHECK (table_to_xml('content.spy_glass', true, false, '') IS NOT NULL);
+  CREATE TABLE content.spied_policy_domain (id integer, t text);
+  CREATE POLICY spying ON content.spied_policy_domain USING (t::content.watched IS NOT NULL);
+  CREATE TABLE content.spied_policy_json (id integer, t text);
+  CREATE POLICY spying ON content.spied_policy_json USING (to_json('low'::content.tone)::text <> t);
+  CREATE TABLE content.spied_policy_view (id integer, t text);
+  CREATE POLICY spying ON content.spied_policy_view USING (EXISTS (SELECT FROM content.spy_glass WHERE seen));
+  CREATE TABLE content.spied_policy_text (id integer, t text);
+  CREATE POLICY spying ON content.spied_policy_text USING (query_to_xml('SELECT content.spy(''x'')', true, false, '') IS NOT NULL);
+  CREATE TABLE content.resetting (id integer, t text);
+  CREATE POLICY spying ON content.resetting USING (set_config('search_path', 'content', false) <> '');
+  CREATE TABLE content.own_rows (id integer, t text);
+  CREATE POLICY mine ON content.own_rows
+    USING (t = current_setting('app.tenant', true) OR pg_has_role(current_user, 'pg_monitor', 'MEMBER') IS NOT NULL);
+  INSERT INTO content.spied_policy_domain VALUES (1, 'a');
+  INSERT INTO content.spied_policy_json VALUES (1, 'a');
+  INSERT INTO content.spied_policy_view VALUES (1, 'a');
+  INSERT INTO content.spied_policy_text VALUES (1, 'a');
+  ALTER TABLE content.spied_policy_domain ENABLE ROW LEVEL SECURITY;
+  ALTER TABLE content.spied_policy_json ENABLE ROW LEVEL SECURITY;
+  ALTER TABLE content.spied_policy_view ENABLE ROW LEVEL SECURITY;
+  ALTER TABLE content.spied_policy_text ENABLE ROW LEVEL SECURITY;
+  ALTER TABLE content.resetting ENABLE ROW LEVEL SECURITY;
+  ALTER TABLE content.own_rows ENABLE ROW LEVEL SECURITY;
+  CREATE TABLE content.ranked (id integer);
+  INSERT INTO content.ranked VALUES (1), (2);
+  CREATE FUNCTION content.ranked_cmp(content.ranked, content.ranked) RETURNS integer LANGUAGE plpgsql IMMUTABLE
+    AS 'BEGIN PERFORM content.spy(''x''); RETURN 0; END';
+  CREATE FUNCTION content.ranked_lt(content.ranked, content.ranked) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+  CREATE OPERATOR content.<<< (LEFTARG = content.ranked, RIGHTARG = content.ranked, FUNCTION = content.ranked_lt);
+  CREATE OPERATOR CLASS content.ranked_ops DEFAULT FOR TYPE content.ranked USING btree AS
+    OPERATOR 1 content.<<<, FUNCTION 1 content.ranked_cmp (content.ranked, content.ranked);
+  CREATE TYPE content.pace AS ENUM ('slow', 'fast');
+  CREATE TABLE content.paced (id integer, pace content.pace);
+  INSERT INTO content.paced VALUES (1, 'slow'), (2, 'fast');
+  CREATE FUNCTION content.paces_cmp(content.pace[], content.pace[]) RETURNS integer LANGUAGE plpgsql IMMUTABLE
+    AS 'BEGIN PERFORM content.spy(''x''); RETURN 0; END';
+  CREATE FUNCTION content.paces_lt(content.pace[], content.pace[]) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+  CREATE OPERATOR content.<<< (LEFTARG = content.pace[], RIGHTARG = content.pace[], FUNCTION = content.paces_lt);
+  CREATE OPERATOR CLASS content.paces_ops DEFAULT FOR TYPE content.pace[] USING btree AS
+    OPERATOR 1 content.<<<, FUNCTION 1 content.paces_cmp (content.pace[], content.pace[]);
   CREATE TABLE content.honest (id integer, t text CHECK (content.spy(lower(btrim(t, ' ')))), j jsonb);
   CREATE INDEX ON content.honest (content.spy((j ->> 'a') || 'x'));
   CREATE INDEX ON content.honest (content.plain(t)) WHERE content.spy(t);
@@ -136,10 +210,10 @@ const GRANTS = `
   GRANT SELECT ON ALL TABLES IN SCHEMA content, ugc TO vitrina_reader;
 `;
 
-/** Into a server of its own, without the roles of Vitrina. */
+/** Into a server of its own, which has none of the roles of Vitrina yet. */
 export async function loadFixture(url: string): Promise<void> {
   const client = await connectForData({ url, applicationName: "vitrina test" });
-  await client.query(SCHEMA);
+  await client.query(`${SCHEMA}; CREATE ROLE vitrina_reader; ${GRANTS}`);
   await client.end();
 }
 

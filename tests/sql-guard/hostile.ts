@@ -278,6 +278,53 @@ export const SPIED = [
   "spied_operator",
   "spied_rows",
   "spied_view",
+  "spied_domain",
+  "spied_domains",
+  "spied_json",
+  "spied_array",
+  "spied_record",
+  "spied_populate",
+  "spied_repopulate",
+  "spied_fold",
+  "spied_policy_domain",
+  "spied_policy_json",
+  "spied_policy_view",
+  "spied_policy_text",
+];
+
+/** Each calls the function of an owner, though it names neither that nor the type behind which it stands. */
+export const SPIED_QUERIES: readonly CorpusQuery[] = [
+  { name: "an own order of arrays of rows", sql: "SELECT ARRAY[r] < ARRAY[r] AS a FROM content.ranked r" },
+  { name: "an own order of rows in rows", sql: "SELECT DISTINCT ROW(r) AS a FROM content.ranked r" },
+  {
+    name: "an own order of arrays in rows",
+    sql: "SELECT max(id) AS a FROM (SELECT id, ROW(ARRAY[pace]) AS k FROM content.paced) AS q GROUP BY k",
+  },
+  {
+    name: "a text that becomes an array of a domain",
+    sql: "SELECT id FROM content.watched_words WHERE ARRAY[word] = '{x}'",
+  },
+  {
+    name: "a text that becomes an array of rows",
+    sql: `SELECT w.id FROM content.watched_words w WHERE ARRAY[w] = '{"(1,x)"}'`,
+  },
+  {
+    name: "a text that is compared with an aggregate",
+    sql: "SELECT id FROM content.watched_words GROUP BY id HAVING array_agg(word) = '{x}'",
+  },
+  {
+    name: "a text that is compared with an array of a query",
+    sql: "SELECT id FROM content.words WHERE ARRAY(SELECT word FROM content.watched_words) = '{x}'",
+  },
+  {
+    name: "a text as the default of a window",
+    sql: "SELECT lag(word, 1, 'x') OVER () AS a FROM content.watched_words",
+  },
+  {
+    name: "a text as the buckets of a domain",
+    sql: "SELECT width_bucket(word, '{x}') AS a FROM content.watched_words",
+  },
+  { name: "a check that reads a view as XML", sql: "SELECT 'x'::content.scanned AS a" },
 ];
 
 /** Their text tells nothing; what the source makes of them does. */
@@ -324,6 +371,8 @@ export const REFUSED_BY_AUDIT: readonly CorpusQuery[] = [
     name: `code that a table brings along: ${table}`,
     sql: `SELECT id FROM content.${table} WHERE id < 9`,
   })),
+  ...SPIED_QUERIES,
+  { name: "row security that changes the session", sql: "SELECT id FROM content.resetting" },
   { name: "a field that is a function", sql: "SELECT r.pg_sleep FROM abs(0::float8) AS r" },
   {
     name: "a field that is a function, in brackets",
