@@ -29,7 +29,7 @@ export const MUTATIONS = [
   {
     name: "lost target: one that is empty after all rows were written goes for new",
     file: "src/data-plane/target-loss.ts",
-    replace: [["mark.filled === true && target_options", "mark.filled === undefined && target_options"]],
+    replace: [["mark.filled === true && !writer", "mark.filled === undefined && !writer"]],
     tests: ["tests/integration/lost-target.test.ts"],
   },
   {

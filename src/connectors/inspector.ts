@@ -17,8 +17,8 @@ export type { ReadRequest } from "./source.ts";
 export interface Inspector {
   /** `undefined` when there is no connection of that name. */
   source(connection: string): SourceInspector | undefined;
-  /** `undefined` for kinds of targets that only a runner talks to. */
-  target(kind: Target["kind"]): TargetInspector | undefined;
+  /** `undefined` where only a runner talks to targets of this kind. */
+  target(target: Target): Promise<TargetInspector | undefined>;
 }
 
 /** Connects at the first question. */
@@ -83,15 +83,16 @@ export interface Preview {
   readonly complete: boolean;
 }
 
-export interface TargetInspector {
-  inspect(question: TargetQuestion): Promise<InspectedTarget>;
+export interface TargetInspector<T extends Target = Target> {
+  inspect(question: TargetQuestion<T>): Promise<InspectedTarget>;
   /** True when source and target being one database lets rows stay on the server. */
   readonly canPull: boolean;
   /** Puts a mark into the target's database, for as long as somebody looks for it. */
   isSeenBy(look: (mark: string) => Promise<boolean>): Promise<boolean>;
 }
 
-export interface TargetQuestion extends Pick<SinkRequest, "target" | "key" | "createTarget" | "addColumns" | "load"> {
+export interface TargetQuestion<T extends Target = Target>
+  extends Pick<SinkRequest<T>, "target" | "key" | "createTarget" | "addColumns" | "load"> {
   /** `undefined` when they cannot be told without running code. */
   readonly columns: readonly Column[] | undefined;
 }

@@ -1,26 +1,31 @@
 import type { StuckBackend } from "../observability/stuck-backends.ts";
-import type { Inspector } from "./inspector.ts";
+import type { InspectionSurroundings } from "./description.ts";
+import type { Inspector, TargetInspector } from "./inspector.ts";
 import { openSourceInspector } from "./postgres/source-inspector.ts";
-import { openTargetInspector } from "./postgres/target-inspector.ts";
+import type { ConfiguredSink } from "./targets.ts";
 
 export interface InspectorConfig {
   readonly sourceUrls: ReadonlyMap<string, string>;
-  readonly writerUrl: string;
-  /** True when a runner can move rows without their leaving the server. */
-  readonly canPull: boolean;
-  readonly timeoutMs: number;
+  readonly sinks: readonly ConfiguredSink[];
+  readonly surroundings: InspectionSurroundings;
   /** Told of a process of a source that does not end. */
   readonly onStuck?: (backend: StuckBackend) => void;
 }
 
-export function openInspector({ sourceUrls, writerUrl, canPull, timeoutMs, onStuck }: InspectorConfig): Inspector {
-  const applicationName = "vitrina api inspect";
-  const postgres = openTargetInspector({ url: writerUrl, applicationName, timeoutMs, canPull });
+export function openInspector({ sourceUrls, sinks, surroundings, onStuck }: InspectorConfig): Inspector {
+  const { applicationName, timeoutMs } = surroundings;
+  const opened = new Map<string, Promise<TargetInspector> | undefined>();
   return {
     source(connection) {
       const url = sourceUrls.get(connection);
       return url === undefined ? undefined : openSourceInspector({ url, applicationName, timeoutMs, onStuck });
     },
-    target: (kind) => (kind === "postgres" ? postgres : undefined),
+    async target({ kind }) {
+      if (!opened.has(kind)) {
+        const found = sinks.find(({ description }) => description.kind === kind);
+        opened.set(kind, found?.description.inspect?.(found.settings, surroundings));
+      }
+      return opened.get(kind);
+    },
   };
 }

@@ -1,6 +1,5 @@
 import type { ScanPosition } from "../domain/checkpoint.ts";
 import type { VitrinaError } from "../domain/error-catalogue.ts";
-import type { TargetOptions } from "../domain/pipeline.ts";
 import type { Differences, SourceSide, TargetSide } from "../domain/reconcile.ts";
 import type { Column, Row } from "../domain/row.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
@@ -22,29 +21,29 @@ import type { ReadRequest } from "./source.ts";
  * A sink that opened a later claim lets nothing of an earlier one through: what a runner without its lease still sends
  * is refused, or loses against what the later claim wrote.
  */
-export interface Sink {
-  open(request: SinkRequest): Promise<SinkWriter>;
+export interface Sink<T extends Target = Target, Options = unknown> {
+  open(request: SinkRequest<T, Options>): Promise<SinkWriter>;
   /** For reconcile: compares rows with what the target holds at this moment. Changes nothing. */
-  openComparison(request: ComparisonRequest): Promise<Comparison>;
+  openComparison(request: ComparisonRequest<T, Options>): Promise<Comparison>;
   /**
    * Removes what a pipeline left at a target that it no longer has: unfinished loads at once, what is kept for restoring
    * when its time is over. What people read stays. Returns when to look again; null when nothing is left.
    */
-  clearAway(request: ClearAwayRequest): Promise<Date | null>;
+  clearAway(request: ClearAwayRequest<T, Options>): Promise<Date | null>;
   /** Only where the target as it was before the last full load is kept: brings it back. */
-  restorePrevious?(request: RestoreRequest): Promise<void>;
+  restorePrevious?(request: RestoreRequest<T>): Promise<void>;
 }
 
-interface ClearAwayRequest {
-  readonly target: Target;
+interface ClearAwayRequest<T extends Target, Options> {
+  readonly target: T;
   readonly pipelineId: string;
-  readonly options: TargetOptions;
+  readonly options: Options;
   /** Another pipeline has this target by now, and looks after what is kept for restoring. */
   readonly isShared: boolean;
 }
 
-export interface RestoreRequest {
-  readonly target: Target;
+export interface RestoreRequest<T extends Target = Target> {
+  readonly target: T;
   /** Names the wish: one that was fulfilled already is not fulfilled a second time. */
   readonly restoreId: string;
   readonly lost: AbortSignal;
@@ -55,8 +54,8 @@ export interface RestoreRequest {
 /** The sink's open transaction; none where a sink has no transactions: then the checkpoint follows in the meta-store. */
 export type OpenTransaction = SqlSession | undefined;
 
-export interface SinkRequest {
-  readonly target: Target;
+export interface SinkRequest<T extends Target = Target, Options = unknown> {
+  readonly target: T;
   readonly columns: readonly Column[];
   /** Empty: the target's own key. */
   readonly key: readonly string[];
@@ -65,7 +64,7 @@ export interface SinkRequest {
   readonly load: LoadRequest;
   /** Looked at when the load ends: until then the caller may change what it says. */
   readonly guard: DeletionGuard;
-  readonly options: TargetOptions;
+  readonly options: Options;
   readonly claim: SinkClaim;
   /** True when the mark is in the meta-store's database, so that data and checkpoint can commit together. */
   isMetaStore(mark: string): Promise<boolean>;
@@ -174,6 +173,8 @@ export interface SinkWriter {
   lossSince(mark: TargetMark): Promise<TargetLoss | undefined>;
   /** The target is in the meta-store's database, and its transactions take the checkpoint along. */
   readonly together: boolean;
+  /** A batch may delete rows, also the last one there is. */
+  readonly deletesRows: boolean;
   /** Is in the target's database while the writer is open, where others can look for it. */
   readonly databaseMark: string | undefined;
   /** Before the first batch of a load that starts anew. */
@@ -207,15 +208,15 @@ export interface PulledRows {
   readonly position: ScanPosition;
 }
 
-export interface ComparisonRequest {
-  readonly target: Target;
+export interface ComparisonRequest<T extends Target = Target, Options = unknown> {
+  readonly target: T;
   /** Of the rows that will be added. */
   readonly columns: readonly Column[];
   /** Empty: the target's own key. */
   readonly key: readonly string[];
   /** A column whose least and greatest value are wanted, too. */
   readonly incrementalKey: string | null;
-  readonly options: TargetOptions;
+  readonly options: Options;
   /**
    * False: a row that the target's types refuse ends the comparison with an error of class `row`. True: such rows are
    * set aside one by one, which costs the target more.

@@ -3,7 +3,7 @@ import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from "fasti
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import type { Registry } from "prom-client";
 import type { Inspector } from "../connectors/inspector.ts";
-import type { TargetAllowList } from "../domain/target.ts";
+import type { Targets } from "../connectors/targets.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
 import type { ApiSettings } from "../settings/api-settings.ts";
@@ -22,7 +22,7 @@ export type Api = FastifyInstance<
 /** What the routes work with; each takes the parts it needs. */
 export interface ApiParts {
   readonly store: MetaStore;
-  readonly targets: TargetAllowList;
+  readonly targets: Targets;
   readonly inspector: Inspector;
   readonly guard: GuardRules;
   readonly previewTimeoutMs: number;

@@ -1,5 +1,5 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
-import { ERROR_CATALOGUE, VitrinaError } from "../domain/error-catalogue.ts";
+import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Log } from "../observability/log.ts";
 import { bodyTooLarge, unsupportedMediaType } from "./body-parser.ts";
 import { pathOf, sendProblem } from "./problem.ts";
@@ -68,7 +68,7 @@ function forStrangers(error: VitrinaError, { id }: FastifyRequest): VitrinaError
       return new VitrinaError(error.code, "The database could not finish in time.", { cause: error });
     case "TOO_MANY_CONNECTIONS":
     case "DISK_FULL":
-      return new VitrinaError(error.code, `${ERROR_CATALOGUE[error.code].title} at the moment.`, { cause: error });
+      return new VitrinaError(error.code, `${error.title} at the moment.`, { cause: error });
     case "LOGIN_UNAVAILABLE":
       return error;
     // Here they speak of Vitrina's own tables, so the caller did nothing wrong.

@@ -2,10 +2,11 @@ import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import { jsonSchemaTransform, jsonSchemaTransformObject } from "fastify-type-provider-zod";
 import { z } from "zod";
+import type { Targets } from "../connectors/targets.ts";
 import { pipelineSchema } from "../domain/pipeline.ts";
 import { reconcileSchema } from "../domain/reconcile.ts";
 import { runSchema } from "../domain/run.ts";
-import type { Api } from "./api.ts";
+import type { Api, ApiParts } from "./api.ts";
 import { describeAccess } from "./auth/documented-access.ts";
 import { problemSchema } from "./problem.ts";
 
@@ -18,7 +19,7 @@ for (const [id, schema] of Object.entries(COMPONENTS)) {
 const CONTENT_SECURITY_POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:";
 
 /** The documentation is derived from the routes' schemas. Register it before the routes. */
-export async function registerDocumentation(api: Api, version: string): Promise<void> {
+export async function registerDocumentation(api: Api, { version, targets }: ApiParts): Promise<void> {
   await api.register(swagger, {
     openapi: {
       openapi: "3.1.0",
@@ -48,7 +49,7 @@ export async function registerDocumentation(api: Api, version: string): Promise<
       ],
     },
     transform: ({ schema, ...rest }) => jsonSchemaTransform({ schema: describeAccess(schema), ...rest }),
-    transformObject: withComponents,
+    transformObject: (document) => withOptions(withComponents(document), targets),
   });
   await api.register(swaggerUi, {
     routePrefix: "/docs",
@@ -69,6 +70,16 @@ const withComponents: typeof jsonSchemaTransformObject = (document) => {
   markOptionalBodies(rest);
   return { ...rest, components: { ...components, schemas: Object.fromEntries(read) } } as never;
 };
+
+/** The schemas of the domain know only that there are options; what they may say the connectors know. */
+function withOptions<T>(document: T, targets: Targets): T {
+  const options = targets.optionsSchema();
+  return JSON.parse(JSON.stringify(document), (name, schema) => {
+    if (name !== "target_options") return schema;
+    const { propertyNames: _any, ...rest } = schema;
+    return { ...rest, ...options };
+  });
+}
 
 /** A body that may be null may be left out; the plugin calls every body required. */
 function markOptionalBodies({ paths }: Pick<Described, "paths">): void {

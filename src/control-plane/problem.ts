@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { ERROR_CATALOGUE, type VitrinaError } from "../domain/error-catalogue.ts";
+import type { VitrinaError } from "../domain/error-catalogue.ts";
 
 export const PROBLEM_TYPE = "application/problem+json";
 
@@ -52,7 +52,7 @@ export function sendProblem(
 export function problemBody(error: VitrinaError, path: string, status: number = error.httpStatus): object {
   return {
     type: `urn:vitrina:error:${error.code.toLowerCase().replaceAll("_", "-")}`,
-    title: ERROR_CATALOGUE[error.code].title,
+    title: error.title,
     status,
     detail: error.message,
     instance: path,

@@ -71,7 +71,7 @@ export async function buildServer(given: Omit<ApiParts, "asking">): Promise<Api>
   hideTaskWords(api);
   await installGuard(api, parts);
   refuseOtherSchemas(api, parts.store);
-  await registerDocumentation(api, parts.version);
+  await registerDocumentation(api, parts);
   await withOtherMethodsRefused(api, () => registerRoutes(api, parts, watching));
   return api;
 }

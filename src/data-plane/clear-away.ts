@@ -1,6 +1,7 @@
 import type { Connectors } from "../connectors/index.ts";
+import type { Targets } from "../connectors/targets.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
-import { requireAllowedTarget, type TargetAllowList } from "../domain/target.ts";
+import type { Target } from "../domain/target.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import type { AbandonedTarget } from "../meta-store/ports/housekeeping.ts";
 import type { Log } from "../observability/log.ts";
@@ -8,7 +9,7 @@ import type { Log } from "../observability/log.ts";
 interface ClearAwayParts {
   readonly store: Pick<MetaStore, "housekeeping">;
   readonly connectors: Connectors;
-  readonly targets: TargetAllowList;
+  readonly targets: Targets;
   readonly log: Log;
 }
 
@@ -56,15 +57,20 @@ async function clearAway({ store, connectors, targets, log }: ClearAwayParts, le
 /** A target that is no longer ours to write to is left as it is. */
 async function clearTarget(
   connectors: Connectors,
-  targets: TargetAllowList,
+  targets: Targets,
   { pipelineId, targetTable, options, isShared }: AbandonedTarget,
 ): Promise<Date | null> {
+  const target = allowedTarget(targets, targetTable);
+  if (target === undefined || !targets.isConfigured(target)) return null;
+  const sink = await connectors.sink(target);
+  return sink.clearAway({ target, pipelineId, options, isShared });
+}
+
+function allowedTarget(targets: Targets, text: string): Target | undefined {
   try {
-    const target = requireAllowedTarget(targetTable, targets);
-    return await connectors.sink(target.kind).clearAway({ target, pipelineId, options, isShared });
+    return targets.require(text);
   } catch (error) {
-    if (error instanceof VitrinaError && ["TARGET_NOT_ALLOWED", "SEARCH_NOT_CONFIGURED"].includes(error.code))
-      return null;
+    if (error instanceof VitrinaError && error.code === "TARGET_NOT_ALLOWED") return undefined;
     throw error;
   }
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type RetryClass, VitrinaError } from "../domain/error-catalogue.ts";
 import type { LeaseTiming } from "../domain/lease.ts";
 import { endAskedFor } from "../domain/pipeline-status.ts";
-import { decideRetry, type RetryPolicy } from "../domain/retry-policy.ts";
+import { decideRetry, mayPass, type RetryPolicy } from "../domain/retry-policy.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import type { Claim, RunFailure, RunOutcome } from "../meta-store/ports/run-queue.ts";
 import { redact } from "../observability/log.ts";
@@ -82,7 +82,7 @@ async function runAttempts(
     switch (decision.action) {
       case "fail":
         report.log.error({ ...failure, ...(result.code === "INTERNAL" && { err: result }) }, "run failed");
-        return finish({ kind: "failed", ...failure });
+        return finish({ kind: "failed", mayPass: mayPass(result.retry), ...failure });
       case "wait":
         return finish({ kind: "waiting", ...failure, waitMs: decision.delayMs, isNew });
       case "leave":

@@ -1,7 +1,7 @@
 import type { Connectors } from "../connectors/index.ts";
+import type { Targets } from "../connectors/targets.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import { mayPass } from "../domain/retry-policy.ts";
-import type { TargetAllowList } from "../domain/target.ts";
 import type { Watermark } from "../domain/watermark.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import type { BatchCommit } from "../meta-store/ports/batch-commit.ts";
@@ -22,7 +22,7 @@ import { markTarget, requireNotAhead, requireSameTarget, takeMark } from "./targ
 export interface ExecutorParts {
   readonly connectors: Connectors;
   readonly tasks: TaskHost;
-  readonly targets: TargetAllowList;
+  readonly targets: Targets;
   readonly guard: GuardRules;
   readonly store: Pick<MetaStore, "state" | "batchCommit" | "seesMark" | "rejects">;
 }

@@ -140,7 +140,7 @@ export async function openLoad(
     const read = { query: plan.readerQuery, columns, ...order, eachOnce };
     const after = startPosition(pipeline, state, fingerprint, writer.resumed);
     const resumed = after !== null && after === resumePosition(state, fingerprint);
-    const { dataPath, reason } = await dataPathOf(source, writer, plan, { ...read, after }, pipeline);
+    const { dataPath, reason } = await dataPathOf(parts, source, writer, plan, { ...read, after }, pipeline);
     return {
       pipeline,
       source,
@@ -279,7 +279,8 @@ async function openWriter(
   commit: BatchCommit,
   { endSignal, cancelSignal }: EndSignals,
 ): Promise<SinkWriter> {
-  return connectors.sink(target.kind).open({
+  const sink = await connectors.sink(target);
+  return sink.open({
     target,
     columns,
     key: pipeline.target_key,
@@ -305,6 +306,7 @@ function chooseCheckpointer({ kept, together }: SinkWriter, commit: BatchCommit)
 }
 
 function dataPathOf(
+  { targets }: Pick<ExecutorParts, "targets">,
   source: Source,
   writer: SinkWriter,
   { transforms, target }: TaskPlan,
@@ -313,7 +315,7 @@ function dataPathOf(
 ): Promise<ChosenDataPath> {
   return chooseDataPath({
     hasTransforms: transforms.length > 0,
-    targetKind: target.kind,
+    takesBytes: targets.can(target).takesBytes,
     canPull: writer.pull !== undefined,
     isSameDatabase: async () => writer.databaseMark !== undefined && source.seesMark(writer.databaseMark),
     canSeek: () => source.canSeek(request, batch_size),

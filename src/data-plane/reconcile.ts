@@ -111,7 +111,8 @@ async function compareAll(
     opened.push(source);
     const transform = await openChain(parts.tasks, plan.transforms, columns);
     opened.push(transform);
-    const comparison = await parts.connectors.sink(plan.target.kind).openComparison({
+    const sink = await parts.connectors.sink(plan.target);
+    const comparison = await sink.openComparison({
       target: plan.target,
       columns: withPlainTypes(transform.columns, columns),
       key: pipeline.target_key,

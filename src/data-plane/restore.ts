@@ -13,7 +13,7 @@ export async function restorePrevious(
   lost: AbortSignal,
 ): Promise<void> {
   const { target } = parseTaskPlan(pipeline, targets);
-  const sink = connectors.sink(target.kind);
+  const sink = await connectors.sink(target);
   if (sink.restorePrevious === undefined) {
     throw new VitrinaError("NOT_SUPPORTED", `${pipeline.target_table} keeps nothing that could be restored.`);
   }

@@ -1,5 +1,4 @@
 import type { Tracer } from "@opentelemetry/api";
-import type { ErrorCode } from "../domain/error-catalogue.ts";
 import type { PipelineStatus } from "../domain/pipeline-status.ts";
 import type { BatchCounters } from "../domain/run.ts";
 import type { BatchEffort } from "../meta-store/ports/batch-commit.ts";
@@ -121,7 +120,7 @@ export class RunReport {
     return { ...this.#totals, duration_ms: msSince(this.#startedAt) };
   }
 
-  #endTrace(result: string, error?: ErrorCode): void {
+  #endTrace(result: string, error?: string): void {
     const { duration_ms: _, ...counts } = this.#totalsNow();
     this.#trace.end({ result, ...counts }, error);
   }

@@ -7,7 +7,6 @@ import {
   type Tracer,
   trace,
 } from "@opentelemetry/api";
-import type { ErrorCode } from "../domain/error-catalogue.ts";
 import type { Claim } from "../meta-store/ports/run-queue.ts";
 
 /** The span of one run, and those of its batches below it. Ids, counts and codes only: no values, no SQL. */
@@ -36,7 +35,7 @@ export class RunTrace {
   }
 
   /** A batch that is over. `startedAt` is of `performance.now()`. */
-  batch(startedAt: number, facts: Attributes, error?: ErrorCode): void {
+  batch(startedAt: number, facts: Attributes, error?: string): void {
     if (!this.#span.isRecording()) return;
     const attributes = { ...this.#ids, ...prefixed("vitrina.batch", facts) };
     const span = this.#tracer.startSpan("batch", { startTime: startedAt, attributes }, this.#context);
@@ -44,14 +43,14 @@ export class RunTrace {
     span.end(performance.now());
   }
 
-  end(facts: Attributes, error?: ErrorCode): void {
+  end(facts: Attributes, error?: string): void {
     this.#span.setAttributes(prefixed("vitrina.run", facts));
     markFailed(this.#span, error);
     this.#span.end();
   }
 }
 
-function markFailed(span: Span, error: ErrorCode | undefined): void {
+function markFailed(span: Span, error: string | undefined): void {
   if (error === undefined) return;
   span.setAttribute("error.type", error);
   span.setStatus({ code: SpanStatusCode.ERROR, message: error });

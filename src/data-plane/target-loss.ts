@@ -107,10 +107,9 @@ export async function requireSameTarget(
   mark: TargetMark | null,
 ): Promise<void> {
   if (mark === null) return;
-  const { mode, target_options } = pipeline;
-  // With delete_when an incremental load may have deleted the last row itself; an empty target that it found it may leave so.
-  const filled = mark.filled === true && target_options.delete_when === undefined ? true : undefined;
-  const loss = await writer.lossSince(mode === "full" ? mark : { ...mark, filled });
+  // An incremental load may have deleted the last row itself; an empty target that it found it may leave so.
+  const filled = mark.filled === true && !writer.deletesRows ? true : undefined;
+  const loss = await writer.lossSince(pipeline.mode === "full" ? mark : { ...mark, filled });
   if (loss === undefined) return;
   throw new VitrinaError("TARGET_CHANGED", `${describeLoss(pipeline.target_table, loss)} while the run wrote to it.`);
 }

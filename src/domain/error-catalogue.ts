@@ -1,6 +1,6 @@
 /**
- * Every error a person can meet, in one table: a stable code, the HTTP status, what the runner does about it, a short
- * title, and a hint that says what to do next. The API, the runner, the CLI and the documentation all read this table.
+ * Every error a person can meet, but those that only one connector knows (its own `errors.ts`): a stable code, the HTTP
+ * status, what the runner does about it, a short title, and a hint that says what to do next.
  */
 
 /**
@@ -15,14 +15,14 @@
  */
 export type RetryClass = "never" | "retry" | "wait" | "reconnect" | "row" | "fenced";
 
-interface CatalogueEntry {
+export interface CatalogueEntry {
   readonly status: number;
   readonly retry: RetryClass;
   readonly title: string;
   readonly hint: string;
 }
 
-const entry = (status: number, retry: RetryClass, title: string, hint: string): CatalogueEntry => ({
+export const entry = (status: number, retry: RetryClass, title: string, hint: string): CatalogueEntry => ({
   status,
   retry,
   title,
@@ -250,36 +250,6 @@ export const ERROR_CATALOGUE = {
     "A column of the target is no longer filled",
     "If it was renamed or is not needed any more, let the owner of the table drop it.",
   ),
-  TARGET_HAS_RULES: entry(
-    422,
-    "never",
-    "Rules of the target rewrite what is written",
-    "Drop the rules (a trigger that raises an exception refuses rows, too, and those are set aside), or choose another target.",
-  ),
-  TARGET_ROWS_HIDDEN: entry(
-    422,
-    "never",
-    "Rows of the target may be hidden",
-    "Let a policy allow the writer every row (USING (true) WITH CHECK (true)), or make it the owner of the table. A row that a policy refuses fails the run.",
-  ),
-  ROWS_LEFT_OUT: entry(
-    422,
-    "never",
-    "A trigger of the target leaves rows out",
-    "Filter these rows out of the query, or let the trigger raise an exception for them: then they are set aside as rejected.",
-  ),
-  TARGET_NAME_FOLDED: entry(
-    422,
-    "never",
-    "The target's name is read in lower case",
-    "Write it in lower case, or in double quotes if capitals are meant.",
-  ),
-  TARGET_TYPE_MAPPED: entry(
-    422,
-    "never",
-    "A column of the new table gets another type than in the source",
-    "Nothing to do if text serves. Otherwise create the table yourself, with a type of your own.",
-  ),
   KEY_MISSING: entry(
     422,
     "never",
@@ -438,50 +408,6 @@ export const ERROR_CATALOGUE = {
     "A statement took longer than it may",
     "Make the query faster (an index, fewer rows), lower batch_size, or raise READ_TIMEOUT_SECONDS.",
   ),
-
-  // Search indexes
-  SEARCH_NOT_CONFIGURED: entry(
-    422,
-    "never",
-    "No search cluster is configured",
-    "Set ELASTICSEARCH_URL in the environment of the runner.",
-  ),
-  SEARCH_UNAVAILABLE: entry(
-    503,
-    "reconnect",
-    "The search cluster cannot be reached",
-    "Check that it runs, and that ELASTICSEARCH_URL and the certificate are right.",
-  ),
-  SEARCH_BUSY: entry(
-    503,
-    "wait",
-    "The search cluster could not do it in time",
-    "It passes by itself, as a rule; if it recurs, look at the load and the disks of the cluster.",
-  ),
-  SEARCH_REFUSED: entry(
-    422,
-    "never",
-    "The search cluster refused a request",
-    "Correct what the detail names: the rights of the login, or mapping and settings in target_options.",
-  ),
-  INDEX_NOT_AN_ALIAS: entry(
-    409,
-    "never",
-    "An index stands where an alias is needed",
-    "Set target_options.adopt and run the pipeline once in mode full: then the index gives way to the new one in one step, and its documents are deleted; copy it first if you need them. Or choose another name as target.",
-  ),
-  INDEX_DIFFERS: entry(
-    409,
-    "never",
-    "The index does not fit the pipeline",
-    "Run the pipeline once in mode full, which builds the index anew, or choose another index.",
-  ),
-  INDEX_INCOMPLETE: entry(
-    500,
-    "retry",
-    "The new index has not the documents that were written to it",
-    "Nothing was switched; the next run loads anew. Look at the log of the cluster if it recurs.",
-  ),
   TARGET_AHEAD: entry(
     409,
     "never",
@@ -499,12 +425,6 @@ export const ERROR_CATALOGUE = {
     "retry",
     "The target was replaced, emptied or altered during the run",
     "The next attempt looks at it anew. See who drops, truncates, alters or swaps it if it recurs.",
-  ),
-  NO_PREVIOUS_INDEX: entry(
-    409,
-    "never",
-    "There is no previous index",
-    "Only a full load leaves one, for as long as keep_previous_hours says; run the pipeline instead.",
   ),
   BATCH_UNBALANCED: entry(
     500,
@@ -654,6 +574,19 @@ export const ERROR_CATALOGUE = {
 
 export type ErrorCode = keyof typeof ERROR_CATALOGUE;
 
+/** An error that is not in the catalogue, and brings along what stands there. */
+export interface DefinedError extends CatalogueEntry {
+  readonly code: string;
+}
+
+/** A catalogue of its own, for a part that the rest need not know. */
+export function defineErrors<Code extends string>(
+  entries: Readonly<Record<Code, CatalogueEntry>>,
+): Readonly<Record<Code, DefinedError>> {
+  const defined = Object.entries<CatalogueEntry>(entries).map(([code, known]) => [code, { code, ...known }]);
+  return Object.fromEntries(defined);
+}
+
 /** One mistake in a request or a configuration, with the place where it is. */
 export interface Problem {
   /** JSON pointer to the field, e.g. `/target_key/0`; empty for the whole. */
@@ -680,25 +613,37 @@ interface ErrorDetails {
 
 /** The only error class that Vitrina throws on purpose. `message` is a whole sentence for a person. */
 export class VitrinaError extends Error {
-  readonly code: ErrorCode;
+  /** Of the catalogue, or of a connector. */
+  readonly code: string;
   readonly problems: readonly Problem[];
   readonly hint: string;
   readonly extra: Readonly<Record<string, unknown>>;
+  readonly #known: DefinedError;
 
-  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+  constructor(error: ErrorCode | DefinedError, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.#known = typeof error === "string" ? { code: error, ...ERROR_CATALOGUE[error] } : error;
     this.name = "VitrinaError";
-    this.code = code;
+    this.code = this.#known.code;
     this.problems = details.problems ?? [];
-    this.hint = details.hint ?? ERROR_CATALOGUE[code].hint;
+    this.hint = details.hint ?? this.#known.hint;
     this.extra = details.extra ?? {};
   }
 
+  /** For an error of the same kind in other words. */
+  get known(): DefinedError {
+    return this.#known;
+  }
+
   get retry(): RetryClass {
-    return ERROR_CATALOGUE[this.code].retry;
+    return this.#known.retry;
   }
 
   get httpStatus(): number {
-    return ERROR_CATALOGUE[this.code].status;
+    return this.#known.status;
+  }
+
+  get title(): string {
+    return this.#known.title;
   }
 }

@@ -28,7 +28,7 @@ const name = z
   .refine((text) => !isPipelineId(text), "A name must not look like an id.")
   .describe("Unique name; usable instead of the id in every path.");
 
-const columnName = z
+export const columnName = z
   .string()
   .min(1, "A column name is not empty.")
   .refine((text) => Buffer.byteLength(text) <= 63, "A column name has at most 63 bytes.")
@@ -58,39 +58,9 @@ export const taskSchema = z.strictObject({
     .describe("Only the last task may override the pipeline's target."),
 });
 
-/** Passed on as it is; the cluster knows best what it means. */
-const jsonObject = z.record(z.string(), z.unknown());
-
-/** What only a search index can be told; the rest follows from the query. */
-const targetOptionsSchema = z.strictObject({
-  mapping: z
-    .record(columnName, jsonObject)
-    .optional()
-    .describe("Index: the definition of a field, instead of the one that follows from the column's type."),
-  settings: jsonObject.optional().describe("Index: its settings, such as analysis or number_of_shards."),
-  keep_previous_hours: z
-    .int()
-    .min(0)
-    .max(24 * 365)
-    .optional()
-    .describe("Index, full mode: how long the index before the last load is kept at least; 24 by default."),
-  delete_when: columnName
-    .optional()
-    .describe("Index: a boolean column; a row in which it is true is deleted instead of written."),
-  adopt: z
-    .boolean()
-    .optional()
-    .describe(
-      "Index, full mode: an index that has the target's name itself gives way to an alias when the load is complete, in one step. Its documents are deleted then.",
-    ),
-  write: z
-    .enum(["replace", "merge"])
-    .optional()
-    .describe(
-      "Index: replace (the default) leaves a document with the columns of the query alone; merge keeps the fields that others added to it. Merge only in incremental mode, and without delete_when.",
-    ),
-});
-export type TargetOptions = z.infer<typeof targetOptionsSchema>;
+/** What the connector of the target makes of it; here it is only known to be an object. */
+const targetOptionsSchema = z.record(z.string(), z.unknown());
+export type TargetOptions = Readonly<z.infer<typeof targetOptionsSchema>>;
 
 const fields = {
   name,

@@ -5,7 +5,6 @@ import { type Checkpoint, resumePosition, type ScanPosition } from "./checkpoint
 import { VitrinaError } from "./error-catalogue.ts";
 import type { PipelineConfig } from "./pipeline.ts";
 import type { Column } from "./row.ts";
-import type { Target } from "./target.ts";
 import { numbersBefore, type Watermark } from "./watermark.ts";
 
 /**
@@ -105,7 +104,7 @@ export function requireStateOf({ mode, name }: PipelineConfig, state: KnownState
 
 interface DataPathFacts {
   readonly hasTransforms: boolean;
-  readonly targetKind: Target["kind"];
+  readonly takesBytes: boolean;
   /** The writer's sessions can become the reader. */
   readonly canPull: boolean;
   isSameDatabase(): Promise<boolean>;
@@ -119,9 +118,9 @@ export interface ChosenDataPath {
 }
 
 export async function chooseDataPath(facts: DataPathFacts): Promise<ChosenDataPath> {
-  const { hasTransforms, targetKind, canPull } = facts;
+  const { hasTransforms, takesBytes, canPull } = facts;
   if (hasTransforms) return { dataPath: "rows", reason: "Code tasks want to see every row." };
-  if (targetKind !== "postgres") return { dataPath: "rows", reason: "The target takes values, not bytes of a table." };
+  if (!takesBytes) return { dataPath: "rows", reason: "The target takes values, not bytes of a table." };
   if (!canPull) return stream("No role may both read the sources and write the targets (LOADER_DATABASE_URL).");
   if (!(await facts.isSameDatabase())) return stream("Source and target are not known to be one database.");
   if (await facts.canSeek()) {

@@ -3,7 +3,8 @@
  * becomes a plan of one step, so that there is a single execution path.
  */
 import { type CodedProblem, type ErrorCode, VitrinaError } from "./error-catalogue.ts";
-import { requireAllowedTarget, type Target, type TargetAllowList } from "./target.ts";
+import { quoted } from "./quoted.ts";
+import type { Target, TargetReader } from "./target.ts";
 
 export const TASK_TYPES = ["SQL", "TYPESCRIPT", "PYTHON"] as const;
 export type TaskType = (typeof TASK_TYPES)[number];
@@ -48,8 +49,8 @@ type Step = TaskDefinition & { readonly pointer: string };
 type Report = (pointer: string, message: string, code?: ErrorCode) => void;
 
 /** Throws with every broken rule at once: the code of all of them, or TASK_PLAN_INVALID where they are of several kinds. */
-export function parseTaskPlan(config: TaskPlanConfig, allowList: TargetAllowList): TaskPlan {
-  const { reader, transforms, target, problems } = inspectTaskPlan(config, allowList);
+export function parseTaskPlan(config: TaskPlanConfig, targets: TargetReader): TaskPlan {
+  const { reader, transforms, target, problems } = inspectTaskPlan(config, targets);
   if (reader === undefined || target === undefined || problems.length > 0) {
     const told = problems.map(({ pointer, message }) => ({ pointer, message }));
     const [code = "TASK_PLAN_INVALID", ...others] = new Set(problems.map((problem) => problem.code));
@@ -76,13 +77,13 @@ export interface InspectedTaskPlan {
   readonly problems: readonly CodedProblem[];
 }
 
-export function inspectTaskPlan(config: TaskPlanConfig, allowList: TargetAllowList): InspectedTaskPlan {
+export function inspectTaskPlan(config: TaskPlanConfig, targets: TargetReader): InspectedTaskPlan {
   const problems: CodedProblem[] = [];
   const report: Report = (pointer, message, code = "TASK_PLAN_INVALID") => problems.push({ code, pointer, message });
 
   const [reader = sourceQueryStep(config, report), ...followers] = orderTasks(config.tasks ?? [], report);
   if (!isBlank(reader.task_type) && reader.task_type !== "SQL") {
-    report(`${reader.pointer}/task_type`, `The first task must be SQL, the reader, not ${quote(reader.task_type)}.`);
+    report(`${reader.pointer}/task_type`, `The first task must be SQL, the reader, not ${quoted(reader.task_type)}.`);
   }
   const transforms = followers.flatMap((step) => parseTransform(step, report));
   checkType(config, followers, report);
@@ -91,7 +92,7 @@ export function inspectTaskPlan(config: TaskPlanConfig, allowList: TargetAllowLi
   return {
     reader: isQuery ? { query: reader.body, pointer: place } : undefined,
     transforms,
-    ...parsePlanTarget(config, [reader, ...followers], allowList, report),
+    ...parsePlanTarget(config, [reader, ...followers], targets, report),
     problems,
   };
 }
@@ -138,7 +139,7 @@ function parseTransform(step: Step, report: Report): InspectedTaskPlan["transfor
   if (isBlank(language)) return [];
   if (!isCodeLanguage(language)) {
     const rule = "every task after the first must be TYPESCRIPT or PYTHON";
-    report(`${step.pointer}/task_type`, `Task ${order_index} is ${quote(language)}, but ${rule}.`);
+    report(`${step.pointer}/task_type`, `Task ${order_index} is ${quoted(language)}, but ${rule}.`);
     return [];
   }
   const call = parseCall(step, report);
@@ -152,7 +153,7 @@ function parseCall({ body, order_index, pointer }: Step, report: Report): Omit<T
   const json = call.slice(name.length);
   if (!TASK_NAME.test(name)) {
     const rule = "must name a registered task (lower-case letters, digits and _), then optional JSON parameters";
-    report(`${pointer}/body`, `The body of task ${order_index} ${rule}; it begins with ${quote(name)}.`);
+    report(`${pointer}/body`, `The body of task ${order_index} ${rule}; it begins with ${quoted(name)}.`);
     return undefined;
   }
   try {
@@ -166,7 +167,7 @@ function parseCall({ body, order_index, pointer }: Step, report: Report): Omit<T
 function parsePlanTarget(
   config: TaskPlanConfig,
   steps: readonly Step[],
-  allowList: TargetAllowList,
+  targets: TargetReader,
   report: Report,
 ): Pick<InspectedTaskPlan, "target" | "targetPointer"> {
   const overrides = steps.flatMap(({ target_table, order_index, pointer }, position) => {
@@ -177,10 +178,10 @@ function parsePlanTarget(
   });
   const [final = { text: config.target_table, pointer: "/target_table" }] = overrides;
   try {
-    return { target: requireAllowedTarget(final.text, allowList), targetPointer: final.pointer };
+    return { target: targets.require(final.text), targetPointer: final.pointer };
   } catch (error) {
     if (!(error instanceof VitrinaError)) throw error;
-    report(final.pointer, error.message, error.code);
+    report(final.pointer, error.message, "TARGET_NOT_ALLOWED");
     return { target: undefined, targetPointer: final.pointer };
   }
 }
@@ -191,9 +192,4 @@ function isCodeLanguage(taskType: string): taskType is CodeLanguage {
 
 function isBlank(text: string): boolean {
   return text.trim() === "";
-}
-
-/** Text of a stranger in a sentence of ours: escaped, and not longer than anybody wants to read. */
-function quote(text: string): string {
-  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 }

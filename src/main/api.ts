@@ -28,9 +28,13 @@ export async function startApi(
   const store = openStore(urls, "api", CONNECTIONS);
   const inspector = openInspector({
     sourceUrls: new Map([["main", urls.reader], ...settings.sourceUrls]),
-    writerUrl: urls.writer,
-    canPull: urls.loader !== undefined,
-    timeoutMs: INSPECTION_TIMEOUT_MS,
+    sinks: settings.sinks,
+    surroundings: {
+      writerUrl: urls.writer,
+      loaderUrl: urls.loader,
+      applicationName: "vitrina api inspect",
+      timeoutMs: INSPECTION_TIMEOUT_MS,
+    },
     onStuck: reportStuckBackends(log, registry),
   });
   const server = await buildServer({

@@ -4,7 +4,6 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import { type NewPipeline, newPipelineSchema } from "../domain/pipeline.ts";
-import { isAllowedTarget, parseTarget } from "../domain/target.ts";
 import { inspectTaskPlan } from "../domain/task-plan.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import { grantSourceAccess } from "../meta-store/roles.ts";
@@ -128,7 +127,7 @@ async function loadData(client: Client): Promise<"loaded" | "foreign"> {
   return "loaded";
 }
 
-/** The pipelines that the demo brings here: those whose search cluster may be written, and whose code tasks there are. */
+/** The pipelines that the demo brings here: those whose targets may be written, and whose code tasks there are. */
 export async function demoPipelines(
   settings: Settings,
   tasks: readonly TaskDescription[],
@@ -168,9 +167,9 @@ async function allPipelines(): Promise<readonly NewPipeline[]> {
   throw new VitrinaError("INVALID_REQUEST", `The demo's pipelines.yaml is not valid: ${z.prettifyError(parsed.error)}`);
 }
 
-function isReachable({ target_table }: NewPipeline, { search, targets }: Settings): boolean {
-  const target = parseTarget(target_table);
-  return target.kind !== "elasticsearch" || (search.urls.length > 0 && isAllowedTarget(target, targets));
+function isReachable({ target_table }: NewPipeline, { targets }: Settings): boolean {
+  const target = targets.parse(target_table);
+  return targets.isConfigured(target) && targets.isAllowed(target);
 }
 
 function missingTasks(pipeline: NewPipeline, { targets }: Settings, tasks: readonly TaskDescription[]) {

@@ -62,15 +62,15 @@ export async function startRunner(
           { url, applicationName: "vitrina runner read", readTimeoutMs, batchBytes, onStuck },
         ]),
       ),
-      postgres: {
-        url: urls.writer,
+      sinks: settings.sinks,
+      surroundings: {
+        writerUrl: urls.writer,
         loaderUrl: urls.loader,
         applicationName: "vitrina runner write",
         lockTimeoutMs: timing.lockTimeoutMs,
         idleTimeoutMs: timing.idleTimeoutMs,
         statementTimeoutMs: readTimeoutMs,
       },
-      elasticsearch: settings.search,
     }),
   });
   const stop = async (): Promise<void> => {

@@ -1,5 +1,4 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
-import type { ErrorCode } from "../domain/error-catalogue.ts";
 import type { BatchCounters } from "../domain/run.ts";
 
 /** How a run ended that is in the run history. `handed_back`: its runner stops, and another run continues. */
@@ -27,7 +26,7 @@ export interface RunObserver {
   /** Once it is committed, so that what is counted is what the run's own record counts. */
   batchCommitted(counters: BatchCounters, times: BatchTimes): void;
   rowsDeleted(count: number): void;
-  runEnded(result: RunResult, durationMs: number, code?: ErrorCode): void;
+  runEnded(result: RunResult, durationMs: number, code?: string): void;
   /** The run of a lost runner was ended in its place. */
   runRescued(): void;
   leaseLost(): void;

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { z } from "zod";
 import { isRole, type Role } from "../domain/access.ts";
-import { commaList } from "./environment.ts";
+import { commaList } from "../domain/setting-fields.ts";
 
 /** The settings of the API: where it listens, whom it lets in, and how much it takes. */
 

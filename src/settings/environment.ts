@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
-import { z } from "zod";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -25,15 +24,6 @@ function readDotEnv(file: string): Environment {
 /** `API_PORT=` in a file means: not set. */
 function withoutEmpty(environment: Environment): Environment {
   return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ""));
-}
-
-export const commaList = z
-  .string()
-  .transform((text) => text.split(",").map((item) => item.trim()))
-  .refine((items) => items.every((item) => item !== ""), "has an empty item; separate items by one comma");
-
-export function isHttpUrl(text: string): boolean {
-  return URL.canParse(text) && ["http:", "https:"].includes(new URL(text).protocol);
 }
 
 export function invalidSettings(mistakes: readonly string[]): VitrinaError {

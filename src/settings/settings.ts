@@ -1,9 +1,12 @@
 import { createHmac } from "node:crypto";
 import { resolve } from "node:path";
 import { z } from "zod";
+import { CONNECTORS, type Registry } from "../connectors/registry.ts";
+import { type ConfiguredSink, isTargetPattern, openTargets, type Targets } from "../connectors/targets.ts";
 import { LOG_LEVELS, type LogLevel } from "../domain/log-level.ts";
+import { commaList, wholeNumber } from "../domain/setting-fields.ts";
 import { type ApiSettings, apiFields, apiMistakes, apiSettings } from "./api-settings.ts";
-import { commaList, type Environment, invalidSettings, isHttpUrl, readEnvironment } from "./environment.ts";
+import { type Environment, invalidSettings, readEnvironment } from "./environment.ts";
 import { type TracingSettings, tracingFields, tracingSettings } from "./tracing-settings.ts";
 
 /** The only reader of the environment. Everything is checked at once, and every mistake is named in one message. */
@@ -18,23 +21,6 @@ function isPostgresUrl(text: string): boolean {
   return ["postgres:", "postgresql:"].includes(protocol) && pathname.length > 1;
 }
 
-const wholeNumber = (least: number, most: number) =>
-  z
-    .string()
-    .regex(/^\d+$/, `is not a whole number from ${least} to ${most}`)
-    .transform(Number)
-    .refine((value) => value >= least && value <= most, `is not between ${least} and ${most}`);
-
-const searchUrls = commaList.refine(
-  (urls) => urls.every(isHttpUrl),
-  "is not a list of http or https URLs, separated by commas",
-);
-
-const targetPatterns = commaList.refine(
-  (targets) => targets.every((target) => /^es:[^:]+$|^[^:]+\.[^:]+$/.test(target)),
-  "is not a list of targets, such as analytics.orders,es:films, separated by commas",
-);
-
 const logLevel = z.enum(LOG_LEVELS, "is not debug, info, warn, error or silent");
 
 const schema = z.object({
@@ -43,21 +29,12 @@ const schema = z.object({
   READER_DATABASE_URL: databaseUrl.optional(),
   WRITER_DATABASE_URL: databaseUrl.optional(),
   LOADER_DATABASE_URL: databaseUrl.optional(),
-  ELASTICSEARCH_URL: searchUrls.default([]),
-  ELASTICSEARCH_API_KEY: z.string().optional(),
-  ELASTICSEARCH_USER: z.string().optional(),
-  ELASTICSEARCH_PASSWORD: z.string().optional(),
-  ELASTICSEARCH_CA_FILE: z.string().optional(),
-  ELASTICSEARCH_TIMEOUT_SECONDS: wholeNumber(1, 600).default(30),
-  ELASTICSEARCH_PATIENCE_SECONDS: wholeNumber(0, 3600).default(60),
   VITRINA_ROLE_SECRET: z.string().min(16, "is shorter than 16 characters").optional(),
   VITRINA_DATA_DIR: z.string().default(".vitrina"),
   ...apiFields,
   PREVIEW_TIMEOUT_SECONDS: wholeNumber(1, 60).default(5),
   SOURCE_SCHEMAS: commaList.default(["content", "ugc"]),
-  TARGET_SCHEMAS: commaList.default(["analytics"]),
-  TARGET_INDEXES: commaList.default([]),
-  TARGETS: targetPatterns.default([]),
+  TARGETS: commaList.default([]),
   RUNNER_CONCURRENCY: wholeNumber(1, 100).default(4),
   RUNNER_POLL_SECONDS: wholeNumber(1, 3600).default(5),
   LEASE_SECONDS: wholeNumber(3, 3600).default(30),
@@ -102,23 +79,11 @@ export interface Settings {
   /** How long a query that is only tried out may take. */
   readonly previewTimeoutMs: number;
   readonly sourceSchemas: readonly string[];
-  readonly targets: {
-    readonly schemas: readonly string[];
-    readonly indexes: readonly string[];
-    readonly only: readonly string[];
-  };
+  /** The connectors, with what each of them is told. */
+  readonly sinks: readonly ConfiguredSink[];
+  readonly targets: Targets;
   /** Source connections beside `main`, by name. */
   readonly sourceUrls: ReadonlyMap<string, string>;
-  /** The search cluster; without URLs there is none. */
-  readonly search: {
-    readonly urls: readonly string[];
-    readonly apiKey: string | undefined;
-    readonly user: string | undefined;
-    readonly password: string | undefined;
-    readonly caFile: string | undefined;
-    readonly requestTimeoutMs: number;
-    readonly patienceMs: number;
-  };
   readonly runner: {
     readonly concurrency: number;
     readonly pollMs: number;
@@ -161,13 +126,16 @@ export function loadSettings(environment: Environment = process.env, folder: str
   return parseSettings(readEnvironment(environment, folder), folder);
 }
 
-export function parseSettings(environment: Environment, folder: string): Settings {
+export function parseSettings(environment: Environment, folder: string, registry: Registry = CONNECTORS): Settings {
   const parsed = schema.safeParse(environment);
   const sources = readSourceUrls(environment);
+  const { sinks, mistakes: ofSinks } = readSinks(registry, environment, folder);
   const mistakes = [
-    ...(parsed.error?.issues ?? []).map(({ path, message }) => `${path.join(".")} ${message}`),
+    ...mistakesOf(parsed),
+    ...ofSinks,
     ...sources.mistakes,
     ...apiMistakes(environment),
+    ...patternMistakes(registry, parsed.data?.TARGETS ?? []),
   ];
   if (!parsed.success || mistakes.length > 0) throw invalidSettings(mistakes);
   const env = parsed.data;
@@ -177,17 +145,9 @@ export function parseSettings(environment: Environment, folder: string): Setting
     api: apiSettings(env),
     previewTimeoutMs: env.PREVIEW_TIMEOUT_SECONDS * 1000,
     sourceSchemas: env.SOURCE_SCHEMAS,
-    targets: { schemas: env.TARGET_SCHEMAS, indexes: env.TARGET_INDEXES, only: env.TARGETS },
+    sinks,
+    targets: openTargets(sinks, env.TARGETS),
     sourceUrls: sources.urls,
-    search: {
-      urls: env.ELASTICSEARCH_URL,
-      apiKey: env.ELASTICSEARCH_API_KEY,
-      user: env.ELASTICSEARCH_USER,
-      password: env.ELASTICSEARCH_PASSWORD,
-      caFile: env.ELASTICSEARCH_CA_FILE === undefined ? undefined : resolve(folder, env.ELASTICSEARCH_CA_FILE),
-      requestTimeoutMs: env.ELASTICSEARCH_TIMEOUT_SECONDS * 1000,
-      patienceMs: env.ELASTICSEARCH_PATIENCE_SECONDS * 1000,
-    },
     runner: {
       concurrency: env.RUNNER_CONCURRENCY,
       pollMs: env.RUNNER_POLL_SECONDS * 1000,
@@ -217,6 +177,33 @@ export function parseSettings(environment: Environment, folder: string): Setting
     tracing: tracingSettings(env),
     databaseUrls: (adminUrl = env.DATABASE_URL) => roleUrls(env, adminUrl),
   };
+}
+
+function mistakesOf({ error }: z.ZodSafeParseResult<unknown>): string[] {
+  return (error?.issues ?? []).map(({ path, message }) => `${path.join(".")} ${message}`);
+}
+
+function readSinks(
+  { sinks }: Registry,
+  environment: Environment,
+  folder: string,
+): { readonly sinks: readonly ConfiguredSink[]; readonly mistakes: readonly string[] } {
+  const read = sinks.map((description) => ({
+    description,
+    parsed: z.object(description.settings.fields).safeParse(environment),
+  }));
+  return {
+    sinks: read.flatMap(({ description, parsed: { data } }) =>
+      data === undefined ? [] : [{ description, settings: description.settings.read(data, folder) }],
+    ),
+    mistakes: read.flatMap(({ parsed }) => mistakesOf(parsed)),
+  };
+}
+
+function patternMistakes({ sinks }: Registry, patterns: readonly string[]): string[] {
+  const isPattern = (text: string): boolean => isTargetPattern(sinks, text);
+  if (patterns.every(isPattern)) return [];
+  return ["TARGETS is not a list of targets, such as analytics.orders,es:films, separated by commas"];
 }
 
 function readSourceUrls(environment: Environment): { urls: Map<string, string>; mistakes: string[] } {

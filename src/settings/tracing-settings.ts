@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { commaList, isHttpUrl } from "./environment.ts";
+import { commaList, isHttpUrl } from "../domain/setting-fields.ts";
 
 /** The names and their meaning are those of OpenTelemetry. */
 

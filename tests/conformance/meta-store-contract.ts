@@ -246,9 +246,9 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
       it("R6.2 a failed run says why, and the pipeline waits for somebody to act", async () => {
         const claim = await claimed();
         const error = "x".repeat(10_000);
-        expect(await store.queue.finishRun(claim, { kind: "failed", code: "SOURCE_QUERY_FAILED", error })).toBe(
-          "FAILED",
-        );
+        expect(
+          await store.queue.finishRun(claim, { kind: "failed", mayPass: false, code: "SOURCE_QUERY_FAILED", error }),
+        ).toBe("FAILED");
         const run = await store.runs.get(claim.pipeline.id, claim.runId);
         expect(run).toMatchObject({ status: "FAILED", error_code: "SOURCE_QUERY_FAILED" });
         expect(run.error).toHaveLength(4000);
@@ -513,7 +513,7 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
       it("forgets the position when a run succeeds, and keeps it when it is paused or fails", async () => {
         const claim = await claimed();
         await harness.commitBatch(claim, progress(0, ["k"]));
-        await store.queue.finishRun(claim, { kind: "failed", code: "INTERNAL", error: "e" });
+        await store.queue.finishRun(claim, { kind: "failed", mayPass: false, code: "INTERNAL", error: "e" });
         await store.requests.run(claim.pipeline.id, "api");
         const second = (await store.queue.claimNext(randomUUID(), LEASE_MS)) as Claim;
         expect(second.checkpoint).toEqual({ scanPosition: ["k"], batchNo: 1, fingerprint: "f" });

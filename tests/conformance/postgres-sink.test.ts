@@ -5,8 +5,8 @@ import { openPostgresSink } from "../../src/connectors/postgres/sink.ts";
 import { batchOfRows } from "../../src/connectors/row-batch.ts";
 import type { BatchResult, SinkRequest } from "../../src/connectors/sink.ts";
 import type { Row } from "../../src/domain/row.ts";
-import { formatTarget } from "../../src/domain/target.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { formatTarget } from "../support/targets.ts";
 import { describeSink } from "./sink-contract.ts";
 
 let database: TestDatabase;

@@ -1,5 +1,7 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
+import type { SinkDescription } from "../../src/connectors/description.ts";
+import { CONNECTORS } from "../../src/connectors/registry.ts";
 import { loadCliSettings } from "../../src/settings/cli-settings.ts";
 import { parseSettings } from "../../src/settings/settings.ts";
 import { expectGenerated, markdownTable } from "../support/generated-page.ts";
@@ -60,8 +62,16 @@ describe(".env.sample", () => {
     const code = (await Promise.all(files.map((file) => readFile(new URL(file, SOURCES), "utf8")))).join("\n");
     const read = [...code.matchAll(/^ {2}([A-Z][A-Z0-9_]+): /gm)].map(([, name]) => name);
     const listed = (await allGroups()).flatMap(({ settings }) => settings.map(({ name }) => name));
-    const known = [...read.filter((name) => !NOT_FOR_USERS.includes(String(name))), "SOURCE_UGC_URL"];
+    const ofConnectors = CONNECTORS.sinks.flatMap(({ settings }) => Object.keys(settings.fields));
+    const known = [...read.filter((name) => !NOT_FOR_USERS.includes(String(name))), ...ofConnectors, "SOURCE_UGC_URL"];
     expect([...listed].sort()).toEqual(known.sort());
+  });
+
+  it("has the sections of the connectors as they describe themselves (UPDATE_DOCS=1 writes them anew)", async () => {
+    const sample = await readFile(SAMPLE, "utf8");
+    const written = CONNECTORS.sinks.reduce((text, { settings }) => withSection(text, settings), sample);
+    if (process.env["UPDATE_DOCS"] === "1") await writeFile(SAMPLE, written);
+    else expect(sample).toBe(written);
   });
 
   it("shows the defaults as they are", async () => {
@@ -83,6 +93,15 @@ describe(".env.sample", () => {
 });
 
 function comparable(environment: Record<string, string>): object {
-  const { databaseUrls: _urls, tasks, ...settings } = parseSettings(environment, "/");
+  const { databaseUrls: _urls, targets: _targets, tasks, ...settings } = parseSettings(environment, "/");
   return { ...settings, tasks: { ...tasks, environment: {} } };
+}
+
+/** With the section as it is described; a new one comes before that of the API. */
+function withSection(sample: string, { section, sample: text }: SinkDescription["settings"]): string {
+  const head = `# --- ${section} `.padEnd(102, "-");
+  const [before = "", after] = sample.split(`${head}\n`);
+  if (after === undefined) return sample.replace(/^(?=# --- API -)/m, `${head}\n\n${text}\n`);
+  const next = after.search(/^# --- /m);
+  return `${before}${head}\n\n${text}\n${next === -1 ? "" : after.slice(next)}`;
 }

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { ERROR_CATALOGUE, VitrinaError } from "../../src/domain/error-catalogue.ts";
+import { EVERY_ERROR } from "../support/every-error.ts";
 
 describe("the error catalogue", () => {
-  it.each(Object.entries(ERROR_CATALOGUE))("R3.6 %s can be shown to a person", (code, { status, title, hint }) => {
+  it.each(EVERY_ERROR)("R3.6 %s can be shown to a person", (code, { status, title, hint }) => {
     expect(code).toMatch(/^[A-Z]+(_[A-Z]+)*$/);
     expect(status).toBeGreaterThanOrEqual(400);
     expect(status).toBeLessThanOrEqual(599);
@@ -11,8 +12,13 @@ describe("the error catalogue", () => {
   });
 
   it("R3.6 no two errors have the same title", () => {
-    const titles = Object.values(ERROR_CATALOGUE).map(({ title }) => title);
+    const titles = EVERY_ERROR.map(([, { title }]) => title);
     expect(new Set(titles).size).toBe(titles.length);
+  });
+
+  it("no connector has a code of another, or of the catalogue", () => {
+    const codes = EVERY_ERROR.map(([code]) => code);
+    expect(new Set(codes).size).toBe(codes.length);
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ERROR_CATALOGUE, type RetryClass } from "../../src/domain/error-catalogue.ts";
+import type { RetryClass } from "../../src/domain/error-catalogue.ts";
 import {
   DEFAULT_RETRY_POLICY,
   decideRetry,
@@ -8,6 +8,7 @@ import {
   type RetryDecision,
   type RetryPolicy,
 } from "../../src/domain/retry-policy.ts";
+import { EVERY_ERROR } from "../support/every-error.ts";
 
 const HOUR_MS = 3_600_000;
 const failed = (given: Partial<FailedAttempt>): FailedAttempt => ({
@@ -76,7 +77,7 @@ describe("waiting until trouble passes", () => {
   });
 
   it("is for exactly the errors that need nobody's help", () => {
-    const passing = Object.entries(ERROR_CATALOGUE).filter(([, { retry }]) => mayPass(retry));
+    const passing = EVERY_ERROR.filter(([, { retry }]) => mayPass(retry));
     expect(passing.map(([code]) => code).sort()).toEqual([
       "DATABASE_BUSY",
       "DATABASE_UNAVAILABLE",

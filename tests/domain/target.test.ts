@@ -1,16 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { VitrinaError } from "../../src/domain/error-catalogue.ts";
-import {
-  formatTarget,
-  isAllowedTarget,
-  parseTarget,
-  requireAllowedTarget,
-  type Target,
-  type TargetAllowList,
-} from "../../src/domain/target.ts";
+import type { Target } from "../../src/domain/target.ts";
+import { formatTarget, parseTarget, targetsWithin } from "../support/targets.ts";
 
-const table = (schema: string, name: string): Target => ({ kind: "postgres", schema, table: name });
-const index = (name: string): Target => ({ kind: "elasticsearch", index: name });
+const table = (schema: string, name: string): Target => ({ kind: "postgres", schema, table: name }) as Target;
+const index = (name: string): Target => ({ kind: "elasticsearch", index: name }) as Target;
 
 function refusalOf(action: () => unknown): string {
   try {
@@ -127,57 +121,55 @@ describe("the allow-list", () => {
   it.each(["analytics._vitrina_checkpoint", 'analytics."_vitrina_load_x"', "es:films__previous", "es:f__write_1_2"])(
     "R8.1 refuses %j, where Vitrina keeps its own records",
     (text) => {
-      const everything: TargetAllowList = { schemas: ["analytics"], indexes: ["*"] };
-      expect(isAllowedTarget(parseTarget(text), everything)).toBe(false);
-      expect(refusalOf(() => requireAllowedTarget(text, everything))).toContain("its own records");
+      const everything = targetsWithin({ schemas: ["analytics"], indexes: ["*"] });
+      expect(everything.isAllowed(parseTarget(text))).toBe(false);
+      expect(refusalOf(() => everything.require(text))).toContain("its own records");
     },
   );
 
   it("R8.1 may name single targets, which narrow the schemas and indexes", () => {
     const only = ["analytics.film_dim", "analytics.mart_*", "es:films", "other.x"];
-    const narrowed: TargetAllowList = { schemas: ["analytics"], indexes: ["*"], only };
-    const isAllowed = (text: string) => isAllowedTarget(parseTarget(text), narrowed);
+    const narrowed = targetsWithin({ schemas: ["analytics"], indexes: ["*"], only });
+    const isAllowed = (text: string) => narrowed.isAllowed(parseTarget(text));
     expect(["analytics.film_dim", "analytics.mart_a", "es:films"].filter(isAllowed)).toHaveLength(3);
     expect(["analytics.film_dim2", "analytics.films", "es:film", "other.x", "analytics.x"].filter(isAllowed)).toEqual(
       [],
     );
-    expect(refusalOf(() => requireAllowedTarget("analytics.x", narrowed))).toContain(
-      "analytics.film_dim, analytics.mart_*",
-    );
+    expect(refusalOf(() => narrowed.require("analytics.x"))).toContain("analytics.film_dim, analytics.mart_*");
   });
 
-  const allowList: TargetAllowList = { schemas: ["analytics", "Marts"], indexes: ["film_dim", "agg-*", "*_v2"] };
+  const allowList = targetsWithin({ schemas: ["analytics", "Marts"], indexes: ["film_dim", "agg-*", "*_v2"] });
 
   it.each(["analytics.film_dim", "ANALYTICS.x", '"Marts".x', "es:film_dim", "es:agg-", "es:agg-1", "es:genre_v2"])(
     "R8.1 allows %j",
     (text) => {
-      expect(requireAllowedTarget(text, allowList)).toEqual(parseTarget(text));
+      expect(allowList.require(text)).toEqual(parseTarget(text));
     },
   );
 
   it.each(["etl.etl_pipelines", '"Analytics".x', "marts.x", "es:film_dim2", "es:film", "es:my-agg-1", "es:genre_v2x"])(
     "R8.1 refuses %j and names what is allowed",
     (text) => {
-      expect(isAllowedTarget(parseTarget(text), allowList)).toBe(false);
-      const refusal = refusalOf(() => requireAllowedTarget(text, allowList));
+      expect(allowList.isAllowed(parseTarget(text))).toBe(false);
+      const refusal = refusalOf(() => allowList.require(text));
       expect(refusal).toContain(formatTarget(parseTarget(text)));
       expect(refusal).toContain('analytics.<table>, "Marts".<table>, es:film_dim, es:agg-*, es:*_v2');
     },
   );
 
   it("R8.1 allows nothing when it is empty, and says so", () => {
-    const empty: TargetAllowList = { schemas: [], indexes: [] };
-    expect(refusalOf(() => requireAllowedTarget("analytics.film_dim", empty))).toContain("allowed are: none");
-    expect(isAllowedTarget(index("film_dim"), empty)).toBe(false);
+    const empty = targetsWithin({ schemas: [], indexes: [] });
+    expect(refusalOf(() => empty.require("analytics.film_dim"))).toContain("allowed are: none");
+    expect(empty.isAllowed(index("film_dim"))).toBe(false);
   });
 
   it("takes every character but * literally", () => {
-    expect(isAllowedTarget(index("film_dim"), { schemas: [], indexes: ["film.dim", "film_di+m", "(film_dim"] })).toBe(
-      false,
-    );
+    expect(
+      targetsWithin({ schemas: [], indexes: ["film.dim", "film_di+m", "(film_dim"] }).isAllowed(index("film_dim")),
+    ).toBe(false);
   });
 
   it("refuses nonsense before it asks what is allowed", () => {
-    expect(refusalOf(() => requireAllowedTarget("film_dim", allowList))).toContain("<schema>.<table>");
+    expect(refusalOf(() => allowList.require("film_dim"))).toContain("<schema>.<table>");
   });
 });

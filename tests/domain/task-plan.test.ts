@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Problem, VitrinaError } from "../../src/domain/error-catalogue.ts";
-import type { TargetAllowList } from "../../src/domain/target.ts";
+import type { TargetReader } from "../../src/domain/target.ts";
 import {
   parseTaskPlan,
   TASK_TYPES,
@@ -9,8 +9,9 @@ import {
   type TaskPlanConfig,
   type TaskType,
 } from "../../src/domain/task-plan.ts";
+import { targetsWithin } from "../support/targets.ts";
 
-const allowList: TargetAllowList = { schemas: ["analytics"], indexes: ["film_dim"] };
+const allowList = targetsWithin({ schemas: ["analytics"], indexes: ["film_dim"] });
 const FILM_DIM = { kind: "postgres", schema: "analytics", table: "film_dim" } as const;
 
 const task = (order_index: number, task_type: TaskType | "", body: string, target_table?: string): TaskDefinition => ({
@@ -169,9 +170,8 @@ describe("the contract of a plan", () => {
   });
 
   it("lets an unexpected failure through instead of blaming the plan", () => {
-    const failing: TargetAllowList = {
-      indexes: [],
-      get schemas(): string[] {
+    const failing: TargetReader = {
+      require() {
         throw new TypeError("a defect");
       },
     };

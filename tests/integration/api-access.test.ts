@@ -182,7 +182,7 @@ describe("what a code task says of its failure", () => {
 
   it("is for those who may read rows, and a viewer reads which task it was", async () => {
     const error = `Task shelf failed: Error: ${WORDS}\n    at shelf.ts:3:1 Correct the task's code.`;
-    const [failed, run] = await fail("task_failed", { kind: "failed", code: "TASK_FAILED", error });
+    const [failed, run] = await fail("task_failed", { kind: "failed", mayPass: false, code: "TASK_FAILED", error });
     const waiting = { kind: "waiting", code: "TASK_RETRY_LATER", waitMs: 600_000, isNew: true } as const;
     const later = `Task shelf asks to be tried again later: ${WORDS}`;
     const [waits, tried] = await fail("task_waits", { ...waiting, error: later });

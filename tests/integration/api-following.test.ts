@@ -102,7 +102,7 @@ describe("following a request", () => {
     const id = await createPipeline(api, "film");
     const first = await claim(api, id);
     const { answer } = sending(`/pipelines/${id}/status?wait=60s&run_request=1`);
-    await api.store.queue.finishRun(first, { kind: "failed", ...failure });
+    await api.store.queue.finishRun(first, { kind: "failed", mayPass: true, ...failure });
     const { body } = await api.post(`/pipelines/${id}/run`);
     expect(body).toMatchObject({ run_request: 2 });
     const mine = (await answer).body;

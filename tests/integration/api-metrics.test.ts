@@ -67,7 +67,7 @@ describe("R9 of each pipeline", () => {
       [id],
     );
     expect(await shown()).toBe(seconds("2026-01-02T03:04:05.5Z"));
-    await runTo(api, id, { kind: "failed", code: "INTERNAL", error: "It failed." });
+    await runTo(api, id, { kind: "failed", mayPass: false, code: "INTERNAL", error: "It failed." });
     await runTo(api, id, { kind: "paused" });
     const restore = await claim(api, id);
     const facts = { dataPath: "none", strategy: "restore the previous index", estimatedRows: null, resumed: false };

@@ -14,7 +14,7 @@ import {
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-const failed = { kind: "failed", code: "SOURCE_QUERY_FAILED", error: "It did not work." } as const;
+const failed = { kind: "failed", mayPass: false, code: "SOURCE_QUERY_FAILED", error: "It did not work." } as const;
 
 let api: TestApi;
 beforeAll(async () => {

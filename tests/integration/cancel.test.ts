@@ -93,7 +93,7 @@ describe("a request that no runner has taken", () => {
       const pipeline = await create();
       await store.requests.run(pipeline.id, "api");
       const claim = (await store.queue.claimNext(randomUUID(), 3000)) as Claim;
-      await store.queue.finishRun(claim, { kind: "failed", code, error: "It is away." });
+      await store.queue.finishRun(claim, { kind: "failed", mayPass, code, error: "It is away." });
       await store.requests.run(pipeline.id, "api");
       expect(await store.requests.cancel(pipeline.id)).toMatchObject({ status: "FAILED" });
       expect(await rowOf(pipeline)).toMatchObject({ ...AT_REST, failure_may_pass: mayPass });
@@ -214,7 +214,7 @@ describe("how the run is told to end", () => {
     ["a pause that was seen first", { kind: "paused" }, "IDLE", "CANCELLED"],
     ["a runner that stops", { kind: "handed_back" }, "IDLE", "CANCELLED"],
     ["trouble is not waited for", { kind: "waiting", waitMs: 1, isNew: true, ...failure }, "IDLE", "FAILED"],
-    ["a failure is told", { kind: "failed", ...failure }, "FAILED", "FAILED"],
+    ["a failure is told", { kind: "failed", mayPass: true, ...failure }, "FAILED", "FAILED"],
   ] as const)("%s", async (_, outcome, status, run) => {
     const claim = await cancelled();
     expect(await store.queue.finishRun(claim, outcome)).toBe(status);

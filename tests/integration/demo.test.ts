@@ -3,7 +3,7 @@ import { DEMO_TASKS, demoLacks, findTasks, loadDemo } from "../../src/main/demo.
 import { startRunner } from "../../src/main/runner.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
 import { createLog } from "../../src/observability/log.ts";
-import type { Settings } from "../../src/settings/settings.ts";
+import { parseSettings, type Settings } from "../../src/settings/settings.ts";
 import type { TaskDescription } from "../../src/tasks/task.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { until } from "../support/until.ts";
@@ -15,11 +15,9 @@ beforeAll(async () => {
   database = await createTestDatabase(inject("postgresUrl"));
   store = database.openStore();
   const { settings } = database;
-  withSearch = {
-    ...settings,
-    search: { ...settings.search, urls: ["http://127.0.0.1:1"] },
-    targets: { ...settings.targets, indexes: ["*"] },
-  };
+  const search = { ELASTICSEARCH_URL: "http://127.0.0.1:1", TARGET_INDEXES: "*" };
+  const { sinks, targets } = parseSettings(search, process.cwd());
+  withSearch = { ...settings, sinks, targets };
 });
 afterAll(() => database.drop());
 

@@ -14,7 +14,7 @@ describe("settings", () => {
       dataDir: "/work-folder/.vitrina",
       api: { host: "127.0.0.1", port: 8000 },
       sourceSchemas: ["content", "ugc"],
-      targets: { schemas: ["analytics"], indexes: [] },
+      sinks: [{ settings: { schemas: ["analytics"] } }, { settings: { indexes: [], urls: [] } }],
       metrics: { host: "127.0.0.1", port: undefined },
     });
   });

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { VitrinaError } from "../../src/domain/error-catalogue.ts";
-import { formatTarget, parseTarget, type Target } from "../../src/domain/target.ts";
+import type { Target } from "../../src/domain/target.ts";
+import { formatTarget, parseTarget } from "../support/targets.ts";
 
 /** Any name PostgreSQL can store, with the characters that matter to the grammar in good number. */
 const identifier = fc

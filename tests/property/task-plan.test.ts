@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { TargetAllowList } from "../../src/domain/target.ts";
 import { parseTaskPlan, type TaskDefinition, type TaskPlanConfig } from "../../src/domain/task-plan.ts";
+import { targetsWithin } from "../support/targets.ts";
 
-const allowList: TargetAllowList = { schemas: ["analytics"], indexes: ["film-*"] };
+const allowList = targetsWithin({ schemas: ["analytics"], indexes: ["film-*"] });
 
 const allowedTarget = fc.constantFrom("analytics.film_dim", 'analytics."Film Dim"', "es:film-dim");
 const taskName = fc.stringMatching(/^[a-z][a-z0-9_]{0,62}$/);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { demoPipelines } from "../../src/main/demo.ts";
 import { startRunner } from "../../src/main/runner.ts";
 import { createLog } from "../../src/observability/log.ts";
+import { parseSettings } from "../../src/settings/settings.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type SearchView, searchView } from "../support/search-bench.ts";
 import { until } from "../support/until.ts";
@@ -56,6 +57,8 @@ it.skipIf(!knowsLanguages)(
 );
 
 it("R1.4 without a cluster the demo has no index", async () => {
-  const all = await demoPipelines({ ...database.settings, search: { ...database.settings.search, urls: [] } }, []);
+  const { sinks, targets } = parseSettings({ TARGET_INDEXES: "film_*" }, process.cwd());
+  const withoutCluster = { sinks, targets };
+  const all = await demoPipelines({ ...database.settings, ...withoutCluster }, []);
   expect(all.map((pipeline) => pipeline.name)).toEqual(["film_dim_full", "film_rating_agg_full", "genre_dim_full"]);
 });

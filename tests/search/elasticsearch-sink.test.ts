@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, inject } from "vitest";
 import { openElasticsearchSink } from "../../src/connectors/elasticsearch/sink.ts";
+import type { IndexTarget } from "../../src/connectors/elasticsearch/target.ts";
 import type { Target } from "../../src/domain/target.ts";
 import { describeSink } from "../conformance/sink-contract.ts";
 import { searchView } from "../support/search-bench.ts";
@@ -11,7 +12,7 @@ afterAll(async () => {
   for (const index of indexes) await search.drop(index);
 });
 
-const nameOf = (target: Target): string => (target.kind === "elasticsearch" ? target.index : "");
+const nameOf = (target: Target): string => (target as IndexTarget).index;
 
 describeSink("elasticsearch", () => ({
   sink: openElasticsearchSink({

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { IndexOptions } from "../../src/connectors/elasticsearch/options.ts";
 import { openElasticsearchSink } from "../../src/connectors/elasticsearch/sink.ts";
 import { batchOfRows } from "../../src/connectors/row-batch.ts";
 import type { SinkRequest, SinkWriter } from "../../src/connectors/sink.ts";
@@ -40,7 +41,7 @@ const FILMS = {
 };
 
 /** Claims of one pipeline, each as a runner of its own would make it. */
-function claims(index: string, options: SinkRequest["options"], load: SinkRequest["load"]) {
+function claims(index: string, options: IndexOptions, load: SinkRequest["load"]) {
   const pipelineId = randomUUID();
   let latest = 0;
   return async (url = bench.search.url): Promise<{ writer: SinkWriter; write(rows: Row[]): Promise<unknown> }> => {

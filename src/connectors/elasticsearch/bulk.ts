@@ -4,6 +4,7 @@ import type { RejectedRow } from "../sink.ts";
 import type { SearchClient } from "./client.ts";
 import { isPassing, isYes, reasonOf, refusal, unavailable } from "./cluster.ts";
 import type { Operation } from "./documents.ts";
+import { SEARCH_ERRORS } from "./errors.ts";
 import type { Patience } from "./patience.ts";
 
 const MOST_BYTES = 8 * 1024 * 1024;
@@ -153,7 +154,10 @@ function readOutcome(
 ): Outcome | VitrinaError {
   const items = (body as { items?: unknown } | undefined)?.items;
   if (!Array.isArray(items) || items.length !== operations.length) {
-    return new VitrinaError("SEARCH_UNAVAILABLE", `Could not ${what}: the answer does not cover every document.`);
+    return new VitrinaError(
+      SEARCH_ERRORS.SEARCH_UNAVAILABLE,
+      `Could not ${what}: the answer does not cover every document.`,
+    );
   }
   const outcome = { created: 0, updated: 0, deleted: 0, absent: 0, uncertain: 0, rejects: [] as RejectedRow[] };
   const postponed: Operation[] = [];
@@ -163,7 +167,10 @@ function readOutcome(
     const item = Object.values(items[index] as Record<string, Item>)[0] ?? {};
     const status = item.status ?? 0;
     if (item._id !== operation.id || (item.error === undefined && item.result === undefined)) {
-      return new VitrinaError("SEARCH_UNAVAILABLE", `Could not ${what}: the answer is about other documents.`);
+      return new VitrinaError(
+        SEARCH_ERRORS.SEARCH_UNAVAILABLE,
+        `Could not ${what}: the answer is about other documents.`,
+      );
     }
     const count = COUNT_OF_RESULT[item.result ?? ""];
     if (count !== undefined) {
@@ -179,7 +186,7 @@ function readOutcome(
     } else if (status === 409 || status === 404) throw new Superseded(reasonOf(item));
     else if (status >= 500) {
       postponed.push(operation);
-      trouble = new VitrinaError("SEARCH_BUSY", refusal({ status, body: item }, what).message);
+      trouble = new VitrinaError(SEARCH_ERRORS.SEARCH_BUSY, refusal({ status, body: item }, what).message);
     } else throw refusal({ status, body: item }, what);
   }
   // Whoever wrote these documents meanwhile is in no way trouble, as long as some of ours get through.
@@ -196,7 +203,7 @@ const COUNT_OF_RESULT: Readonly<Record<string, "created" | "updated" | "deleted"
 };
 
 const changedMeanwhile = (what: string): VitrinaError =>
-  new VitrinaError("SEARCH_BUSY", `Could not ${what}: somebody else keeps changing the same documents.`);
+  new VitrinaError(SEARCH_ERRORS.SEARCH_BUSY, `Could not ${what}: somebody else keeps changing the same documents.`);
 
 const rejected = ({ row }: Operation, error: string): RejectedRow => ({
   row,

@@ -1,6 +1,7 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Answer, SearchClient, SearchRequest } from "./client.ts";
 import { NoAnswer } from "./client.ts";
+import { SEARCH_ERRORS } from "./errors.ts";
 import type { Patience } from "./patience.ts";
 
 /** Asks the cluster until it answers for good, or the patience is at its end. */
@@ -40,19 +41,19 @@ export function isPassing({ status, body }: Pick<Answer, "status" | "body">): bo
 
 export function unavailable(error: unknown, what: string): VitrinaError {
   if (!(error instanceof NoAnswer) && !(error instanceof SyntaxError)) throw error;
-  return new VitrinaError("SEARCH_UNAVAILABLE", `Could not ${what}: ${error.message}.`, { cause: error });
+  return new VitrinaError(SEARCH_ERRORS.SEARCH_UNAVAILABLE, `Could not ${what}: ${error.message}.`, { cause: error });
 }
 
 export function refusal(answer: Pick<Answer, "status" | "body">, what: string): VitrinaError {
   const reason = reasonOf(answer.body);
   const sentence = `Could not ${what}: the search cluster answered ${answer.status}${reason === "" ? "" : ` (${reason})`}.`;
-  if (isPassing(answer)) return new VitrinaError("SEARCH_BUSY", sentence);
+  if (isPassing(answer)) return new VitrinaError(SEARCH_ERRORS.SEARCH_BUSY, sentence);
   if (answer.status === 401 || answer.status === 403) {
     return new VitrinaError("PERMISSION_DENIED", sentence, {
       hint: "Give the login of ELASTICSEARCH_URL the right to manage and write the index and its aliases.",
     });
   }
-  return new VitrinaError("SEARCH_REFUSED", sentence);
+  return new VitrinaError(SEARCH_ERRORS.SEARCH_REFUSED, sentence);
 }
 
 const LONGEST_REASON = 300;

@@ -7,7 +7,9 @@ import { documentEncoder, type Operation } from "./documents.ts";
 import { type IndexFamily, requireAlias } from "./index-family.ts";
 import { chooseKey } from "./index-writer.ts";
 import { hashOf, NumberSet } from "./key-set.ts";
+import type { IndexOptions } from "./options.ts";
 import type { PointInTime } from "./point-in-time.ts";
+import type { IndexTarget } from "./target.ts";
 import { type KeyRange, keyRange, textOf } from "./value-range.ts";
 
 type Kind = keyof Differences;
@@ -26,7 +28,11 @@ const MOST_DETAILS = 20_000;
  * Each batch is looked up by its ids, and the text of each document is compared with the text that a load would write.
  * In the end all documents are gone through once, to find those that no row stands for.
  */
-export function openIndexComparison(point: PointInTime, family: IndexFamily, request: ComparisonRequest): Comparison {
+export function openIndexComparison(
+  point: PointInTime,
+  family: IndexFamily,
+  request: ComparisonRequest<IndexTarget, IndexOptions>,
+): Comparison {
   const { columns, incrementalKey, options } = request;
   const key = chooseKey(request, family);
   const keyColumns = key.flatMap((name) => columns.find((column) => column.name === name) ?? []);

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
-import type { TargetOptions } from "../../domain/pipeline.ts";
 import type { Column } from "../../domain/row.ts";
+import { SEARCH_ERRORS } from "./errors.ts";
 import { type Dialect, fieldType } from "./field-types.ts";
+import type { IndexOptions } from "./options.ts";
 
 /** An index as the pipeline wants it: from the types of the query, changed by what the pipeline says itself. */
 export interface IndexDefinition {
@@ -20,7 +21,7 @@ const DEFAULT_SETTINGS = { gc_deletes: "1h" };
 
 export function indexDefinition(
   columns: readonly Column[],
-  { mapping = {}, settings = {}, delete_when }: TargetOptions,
+  { mapping = {}, settings = {}, delete_when }: IndexOptions,
   dialect: Dialect,
 ): IndexDefinition {
   for (const { name } of columns) requireFieldName(name);
@@ -45,7 +46,11 @@ function requireFieldName(name: string): void {
 function requireColumns(columns: readonly Column[], names: readonly string[]): void {
   const unknown = names.find((name) => !columns.some((column) => column.name === name));
   if (unknown === undefined) return;
-  throw new VitrinaError("INDEX_DIFFERS", `target_options names a column "${unknown}" that the query does not have.`, {
-    hint: "Correct target_options, or select the column in the query.",
-  });
+  throw new VitrinaError(
+    SEARCH_ERRORS.INDEX_DIFFERS,
+    `target_options names a column "${unknown}" that the query does not have.`,
+    {
+      hint: "Correct target_options, or select the column in the query.",
+    },
+  );
 }

@@ -1,5 +1,6 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { type Cluster, isYes, reasonOf, refusal } from "./cluster.ts";
+import { SEARCH_ERRORS } from "./errors.ts";
 
 /**
  * All indexes behind one name. The name itself is an alias, and so is everything that can change at once:
@@ -70,9 +71,13 @@ export async function readFamily(cluster: Cluster, name: string): Promise<IndexF
   const searched = found.filter(({ aliases }) => aliases.includes(name));
   if (searched.length > 1) {
     const names = searched.map(({ index }) => index).join(", ");
-    throw new VitrinaError("INDEX_DIFFERS", `${name} is an alias of several indexes (${names}); it must be one.`, {
-      hint: "Leave the alias to one of the indexes, or choose another name.",
-    });
+    throw new VitrinaError(
+      SEARCH_ERRORS.INDEX_DIFFERS,
+      `${name} is an alias of several indexes (${names}); it must be one.`,
+      {
+        hint: "Leave the alias to one of the indexes, or choose another name.",
+      },
+    );
   }
   const live = searched[0];
   const ours = found.filter((one) => one !== live && one.mark?.target === name);
@@ -92,7 +97,7 @@ export async function readFamily(cluster: Cluster, name: string): Promise<IndexF
 /** Nobody's index is written to, or deleted, without being asked. */
 export function requireAlias({ plain, name }: IndexFamily): void {
   if (plain === undefined) return;
-  throw new VitrinaError("INDEX_NOT_AN_ALIAS", `${name} is an index of its own, and not an alias of one.`);
+  throw new VitrinaError(SEARCH_ERRORS.INDEX_NOT_AN_ALIAS, `${name} is an index of its own, and not an alias of one.`);
 }
 
 interface RawIndex {

@@ -35,6 +35,7 @@ export function indexWriter(given: Omit<LoadParts, "key">): SinkWriter {
     takeMark: load.takeMark,
     lossSince: load.lossSince,
     together: false,
+    deletesRows: options.delete_when !== undefined,
     databaseMark: undefined,
 
     async begin(fence) {

@@ -3,6 +3,7 @@ import { type BulkLines, Superseded } from "./bulk.ts";
 import type { SearchClient } from "./client.ts";
 import { isPassing, isYes, reasonOf, refusal, unavailable } from "./cluster.ts";
 import type { Operation } from "./documents.ts";
+import { SEARCH_ERRORS } from "./errors.ts";
 import { fieldsOf, parseAroundSources } from "./raw-json.ts";
 
 /**
@@ -79,13 +80,16 @@ async function readDocuments(
   const { parsed, sources } = parseAroundSources(answer.body as string);
   const { docs = [] } = parsed as { docs?: readonly RawDocument[] };
   if (docs.length !== operations.length || docs.some(({ _id }, index) => _id !== operations[index]?.id)) {
-    return new VitrinaError("SEARCH_UNAVAILABLE", `Could not ${what}: the answer is about other documents.`);
+    return new VitrinaError(
+      SEARCH_ERRORS.SEARCH_UNAVAILABLE,
+      `Could not ${what}: the answer is about other documents.`,
+    );
   }
   const failed = docs.find(({ error }) => error !== undefined);
   if (failed === undefined) return docs.map((one) => parseDocument(one, sources, alias));
   const reason = reasonOf(failed);
   if (reason.startsWith("index_not_found_exception")) throw new Superseded(reason);
-  return new VitrinaError("SEARCH_BUSY", `Could not ${what}: ${reason}.`);
+  return new VitrinaError(SEARCH_ERRORS.SEARCH_BUSY, `Could not ${what}: ${reason}.`);
 }
 
 function parseDocument(
@@ -98,7 +102,11 @@ function parseDocument(
   if (source !== undefined && _seq_no !== undefined && _primary_term !== undefined) {
     return { source, seqNo: _seq_no, primaryTerm: _primary_term };
   }
-  throw new VitrinaError("INDEX_DIFFERS", `The index behind ${alias} keeps no _source, so nothing can be merged.`, {
-    hint: "Set target_options.write to replace, or build an index that keeps the source of its documents.",
-  });
+  throw new VitrinaError(
+    SEARCH_ERRORS.INDEX_DIFFERS,
+    `The index behind ${alias} keeps no _source, so nothing can be merged.`,
+    {
+      hint: "Set target_options.write to replace, or build an index that keeps the source of its documents.",
+    },
+  );
 }

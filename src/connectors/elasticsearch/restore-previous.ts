@@ -3,6 +3,7 @@ import { faultPoint } from "../../observability/fault-points.ts";
 import type { RestoreRequest } from "../sink.ts";
 import type { SearchClient } from "./client.ts";
 import type { Cluster } from "./cluster.ts";
+import { SEARCH_ERRORS } from "./errors.ts";
 import { hurriedCluster } from "./hurried-cluster.ts";
 import {
   addAlias,
@@ -28,7 +29,10 @@ export async function restorePrevious(
   // Fulfilled by a runner that could not report it any more.
   if (live?.aliases.includes(done)) return;
   if (live === undefined || previous === undefined) {
-    throw new VitrinaError("NO_PREVIOUS_INDEX", `There is no index from before the last load of es:${name}.`);
+    throw new VitrinaError(
+      SEARCH_ERRORS.NO_PREVIOUS_INDEX,
+      `There is no index from before the last load of es:${name}.`,
+    );
   }
   const marks = [live, previous].flatMap(({ index, aliases }) =>
     aliases.filter((alias) => alias.startsWith(restoredAlias(name, ""))).map((alias) => removeAlias(index, alias)),
@@ -47,6 +51,9 @@ export async function restorePrevious(
     const changed = await changeAliases(hurried, `bring back ${previous.index}`, actions);
     await faultPoint("alias_switched");
     if (changed || (await readFamily(hurried, name)).live?.aliases.includes(done)) return;
-    throw new VitrinaError("SEARCH_BUSY", `The indexes of es:${name} were changed by somebody else at the same time.`);
+    throw new VitrinaError(
+      SEARCH_ERRORS.SEARCH_BUSY,
+      `The indexes of es:${name} were changed by somebody else at the same time.`,
+    );
   });
 }

@@ -1,17 +1,19 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
-import type { Target } from "../../domain/target.ts";
-import type { Sink, SinkRequest } from "../sink.ts";
+import type { Sink } from "../sink.ts";
 import { type ClusterConfig, openClient, type SearchClient } from "./client.ts";
 import { type Cluster, patientCluster } from "./cluster.ts";
 import { openIndexComparison, requireLive } from "./comparison.ts";
+import { SEARCH_ERRORS } from "./errors.ts";
 import type { Dialect } from "./field-types.ts";
 import { hurriedCluster } from "./hurried-cluster.ts";
 import { indexDefinition } from "./index-definition.ts";
 import { readFamily } from "./index-family.ts";
 import { indexWriter } from "./index-writer.ts";
+import type { IndexOptions } from "./options.ts";
 import { Patience } from "./patience.ts";
 import { openPointInTime } from "./point-in-time.ts";
 import { restorePrevious } from "./restore-previous.ts";
+import type { IndexTarget } from "./target.ts";
 import { dropLoadsOf, tidyFamily } from "./tidy-family.ts";
 
 export interface ElasticsearchSinkConfig extends ClusterConfig {
@@ -23,14 +25,16 @@ export interface ElasticsearchSinkConfig extends ClusterConfig {
 const NEVER = new AbortController().signal;
 
 /** Elasticsearch and OpenSearch; what differs between them is a name of a type. */
-export function openElasticsearchSink(config: ElasticsearchSinkConfig): Sink {
+export function openElasticsearchSink(config: ElasticsearchSinkConfig): Sink<IndexTarget, IndexOptions> {
   let opened: SearchClient | undefined;
   let dialect: Dialect | undefined;
 
-  const connect = (target: Target, lost: AbortSignal) => {
-    if (target.kind !== "elasticsearch") throw new VitrinaError("INTERNAL", `Not an index: ${target.kind}.`);
+  const connect = (target: IndexTarget, lost: AbortSignal) => {
     if (config.urls.length === 0) {
-      throw new VitrinaError("SEARCH_NOT_CONFIGURED", `es:${target.index} cannot be written without a search cluster.`);
+      throw new VitrinaError(
+        SEARCH_ERRORS.SEARCH_NOT_CONFIGURED,
+        `es:${target.index} cannot be written without a search cluster.`,
+      );
     }
     opened ??= openClient(config);
     const patience = new Patience(config.patienceMs, lost);
@@ -38,7 +42,7 @@ export function openElasticsearchSink(config: ElasticsearchSinkConfig): Sink {
   };
 
   return {
-    async open(request: SinkRequest) {
+    async open(request) {
       const connection = connect(request.target, request.lost);
       dialect ??= await askDialect(connection.cluster);
       const definition = indexDefinition(request.columns, request.options, dialect);

@@ -1,6 +1,6 @@
-import type { TargetOptions } from "../../domain/pipeline.ts";
 import type { Cluster } from "./cluster.ts";
 import { changeAliases, dropIndex, type FamilyIndex, readFamily, removeAlias, writersOf } from "./index-family.ts";
+import type { IndexOptions } from "./options.ts";
 
 const DEFAULT_HOURS = 24;
 
@@ -8,7 +8,7 @@ const DEFAULT_HOURS = 24;
  * Deletes what no alias leads to any more, and the previous index when it was kept long enough; tells until when it is
  * kept otherwise.
  */
-export async function tidyFamily(cluster: Cluster, name: string, options: TargetOptions): Promise<Date | null> {
+export async function tidyFamily(cluster: Cluster, name: string, options: IndexOptions): Promise<Date | null> {
   const { live, previous, orphans } = await readFamily(cluster, name);
   for (const { index } of orphans) await dropIndex(cluster, index);
   if (live === undefined || previous === undefined) return null;

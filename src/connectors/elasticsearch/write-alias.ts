@@ -1,4 +1,5 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
+import { SEARCH_ERRORS } from "./errors.ts";
 import { addAlias, changeAliases, readFamily, removeAlias, writeAlias, writersOf } from "./index-family.ts";
 import type { LoadParts } from "./loads/load.ts";
 
@@ -28,5 +29,8 @@ export async function takeWriteAlias(
     const actions = [...earlier.map(({ alias }) => removeAlias(index, alias)), addAlias(index, own)];
     if (await changeAliases(cluster, `take over the index ${index}`, actions)) return own;
   }
-  throw new VitrinaError("SEARCH_BUSY", `The index ${index} was deleted or changed by somebody else at the same time.`);
+  throw new VitrinaError(
+    SEARCH_ERRORS.SEARCH_BUSY,
+    `The index ${index} was deleted or changed by somebody else at the same time.`,
+  );
 }

@@ -91,5 +91,5 @@ function withPlace(failure: VitrinaError, error: unknown, query: string): Vitrin
   const position = Number((error as { position?: string }).position);
   const place = Number.isNaN(position) ? undefined : placeInQuery(query, position - BEFORE_QUERY.length);
   if (place === undefined) return failure;
-  return new VitrinaError(failure.code, failure.message, { cause: error, extra: { ...place } });
+  return new VitrinaError(failure.known, failure.message, { cause: error, extra: { ...place } });
 }

@@ -31,7 +31,7 @@ export async function namingHolders(
   const { rows } = await client.query(HOLDERS, [schema, table]).catch(() => ({ rows: [] }));
   if (rows.length === 0) return failure;
   const message = `${failure.message} The table is locked by ${rows.map(describe).join("; ")}.`;
-  return new VitrinaError(failure.code, message, { cause: error });
+  return new VitrinaError(failure.known, message, { cause: error });
 }
 
 function describe(holder: Record<string, string | null>): string {

@@ -2,7 +2,7 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { type Client, connectForData } from "../../postgres/connection.ts";
 import { type DatabaseMark, markDatabase, seesMark } from "../../postgres/database-mark.ts";
 import { databaseError } from "../../postgres/errors.ts";
-import type { Comparison, Sink, SinkRequest, SinkWriter } from "../sink.ts";
+import type { Comparison, Sink, SinkWriter } from "../sink.ts";
 import { openTableComparison } from "./comparison.ts";
 import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
 import { openKeptCheckpoint } from "./kept-checkpoint.ts";
@@ -11,6 +11,7 @@ import { dropTables, loadTables } from "./loads/load-table.ts";
 import { openPuller } from "./pull-batch.ts";
 import { createStage } from "./stage.ts";
 import { isGone, tableWriter } from "./table-writer.ts";
+import type { TableTarget } from "./target.ts";
 import { readTargetTable } from "./target-table.ts";
 
 export interface PostgresSinkConfig {
@@ -25,11 +26,10 @@ export interface PostgresSinkConfig {
   readonly statementTimeoutMs: number;
 }
 
-export function openPostgresSink(config: PostgresSinkConfig): Sink {
+export function openPostgresSink(config: PostgresSinkConfig): Sink<TableTarget> {
   return {
-    async open(request: SinkRequest): Promise<SinkWriter> {
+    async open(request): Promise<SinkWriter> {
       const { target } = request;
-      if (target.kind !== "postgres") throw new VitrinaError("INTERNAL", `Not a PostgreSQL target: ${target.kind}.`);
       const client = await openWriterSession(config, request.cancelled);
       try {
         const databaseMark = await markDatabase(client);
@@ -52,7 +52,6 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink {
 
     async openComparison(request): Promise<Comparison> {
       const { target } = request;
-      if (target.kind !== "postgres") throw new VitrinaError("INTERNAL", `Not a PostgreSQL target: ${target.kind}.`);
       const { statementTimeoutMs: timeoutMs } = config;
       // While the source is read this session waits; it is given up when the source is.
       const client = await openSession(config, { lockMs: timeoutMs, idleMs: 2 * timeoutMs });
@@ -65,7 +64,6 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink {
     },
 
     async clearAway({ target, pipelineId }): Promise<null> {
-      if (target.kind !== "postgres") throw new VitrinaError("INTERNAL", `Not a PostgreSQL target: ${target.kind}.`);
       const client = await openWriterSession(config);
       try {
         await dropTables(client, loadTables(target, pipelineId));

@@ -52,6 +52,7 @@ export function tableWriter(parts: TableWriterParts): SinkWriter {
     takeMark: () => asking(table.name, () => takeTableMark(client, table.name)),
     lossSince: (mark) => asking(table.name, () => tableLossSince(client, table.name, mark)),
     together: parts.together,
+    deletesRows: false,
     databaseMark: parts.databaseMark,
     pull: puller?.pull,
     snapshot: puller?.snapshot,
@@ -201,6 +202,6 @@ export function isGone(error: unknown): boolean {
 function writeError(error: unknown, table: TableName): VitrinaError {
   if (error instanceof VitrinaError) return error;
   const fallback = isGone(error) ? "TARGET_CHANGED" : "INTERNAL";
-  const { code, message } = loadError(error, writing(table), fallback);
-  return new VitrinaError(code, inWordsOfTarget(message, table), { cause: error });
+  const { known, message } = loadError(error, writing(table), fallback);
+  return new VitrinaError(known, inWordsOfTarget(message, table), { cause: error });
 }

@@ -2,6 +2,7 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Column } from "../../domain/row.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { quoteIdentifier } from "../../postgres/identifiers.ts";
+import { TABLE_ERRORS } from "./errors.ts";
 import { type Conversion, fitOf, isBuiltIn } from "./type-fit.ts";
 
 /** A column of a table that is there. */
@@ -134,7 +135,10 @@ export function mappedTypeWarnings(label: string, added: readonly Column[]): Vit
     .filter(({ plainType }) => plainType !== undefined)
     .map(({ name, type, plainType }) => {
       const place = `${label}.${quoteIdentifier(name)}`;
-      return new VitrinaError("TARGET_TYPE_MAPPED", `${place} will be ${plainType}: ${type} belongs to the source.`);
+      return new VitrinaError(
+        TABLE_ERRORS.TARGET_TYPE_MAPPED,
+        `${place} will be ${plainType}: ${type} belongs to the source.`,
+      );
     });
 }
 

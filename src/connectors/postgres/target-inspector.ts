@@ -1,4 +1,3 @@
-import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { type Client, connectForData } from "../../postgres/connection.ts";
 import { markDatabase } from "../../postgres/database-mark.ts";
 import { databaseError } from "../../postgres/errors.ts";
@@ -6,6 +5,7 @@ import { quoteIdentifier } from "../../postgres/identifiers.ts";
 import type { InspectedTarget, TargetInspector, TargetQuestion } from "../inspector.ts";
 import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
 import { chooseLoad } from "./loads/choose-load.ts";
+import type { TableTarget } from "./target.ts";
 import { inspectTargetTable, targetTableOf } from "./target-table.ts";
 
 export interface TargetInspectorConfig {
@@ -15,7 +15,7 @@ export interface TargetInspectorConfig {
   readonly canPull: boolean;
 }
 
-export function openTargetInspector(config: TargetInspectorConfig): TargetInspector {
+export function openTargetInspector(config: TargetInspectorConfig): TargetInspector<TableTarget> {
   return {
     canPull: config.canPull,
     isSeenBy: (look) => ask(config, async (client) => look(await markDatabase(client))),
@@ -48,9 +48,8 @@ async function ask<T>(config: TargetInspectorConfig, question: (client: Client) 
   }
 }
 
-async function inspectTarget(client: Client, question: TargetQuestion): Promise<InspectedTarget> {
+async function inspectTarget(client: Client, question: TargetQuestion<TableTarget>): Promise<InspectedTarget> {
   const { target, columns, load } = question;
-  if (target.kind !== "postgres") throw new VitrinaError("INTERNAL", `Not a PostgreSQL target: ${target.kind}.`);
   const found = await inspectTargetTable(client, target, question);
   const { exists, key, missing, extra, problems, warnings } = found;
   const base = { exists, key, missing, extra, problems, warnings };

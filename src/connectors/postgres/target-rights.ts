@@ -2,6 +2,7 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { quoteIdentifier } from "../../postgres/identifiers.ts";
 import type { SinkRequest } from "../sink.ts";
+import { TABLE_ERRORS } from "./errors.ts";
 import type { TableName } from "./target-table.ts";
 
 /** What the owner of a table decides about those who write to it. */
@@ -89,7 +90,7 @@ export async function schemaProblems(
 
 function rewritten(label: string, rules: string): VitrinaError {
   const message = `${label} has rules that rewrite what is written to it: ${rules}.`;
-  return new VitrinaError("TARGET_HAS_RULES", message);
+  return new VitrinaError(TABLE_ERRORS.TARGET_HAS_RULES, message);
 }
 
 function lacksRights(label: string, role: string, lacking: string): VitrinaError {
@@ -104,7 +105,7 @@ function addsNoColumns(label: string, role: string): VitrinaError {
 
 function secured(label: string, role: string): VitrinaError {
   const message = `${label} has row-level security, which holds for ${role}: rows that its policies hide are not seen.`;
-  return new VitrinaError("TARGET_ROWS_HIDDEN", message);
+  return new VitrinaError(TABLE_ERRORS.TARGET_ROWS_HIDDEN, message);
 }
 
 /** A row that was written has its key in the target, wherever a trigger took it. */
@@ -120,5 +121,8 @@ export async function requireNoneLeftOut(
   const leftOut = Number(rows[0]?.left_out);
   if (leftOut === 0) return;
   const what = leftOut === 1 ? "1 row is" : `${leftOut} rows are`;
-  throw new VitrinaError("ROWS_LEFT_OUT", `A trigger of ${target} leaves rows out: ${what} not there after writing.`);
+  throw new VitrinaError(
+    TABLE_ERRORS.ROWS_LEFT_OUT,
+    `A trigger of ${target} leaves rows out: ${what} not there after writing.`,
+  );
 }

@@ -8,11 +8,11 @@ import { BoundedAttempts } from "./bounded-attempts.ts";
 declare module "fastify" {
   interface FastifyRequest {
     /** The code of the problem that was answered. */
-    refusal: ErrorCode | undefined;
+    refusal: string | undefined;
   }
 }
 
-const DENIALS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+const DENIALS: ReadonlySet<string> = new Set<ErrorCode>([
   "UNAUTHENTICATED",
   "ROLE_TOO_LOW",
   "TOO_MANY_FAILED_LOGINS",

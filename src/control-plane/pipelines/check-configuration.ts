@@ -1,22 +1,22 @@
+import type { Targets } from "../../connectors/targets.ts";
 import { type CodedProblem, type Problem, VitrinaError } from "../../domain/error-catalogue.ts";
 import type { PipelineConfig } from "../../domain/pipeline.ts";
 import { parseSchedule } from "../../domain/schedule.ts";
-import type { TargetAllowList } from "../../domain/target.ts";
 import { inspectTaskPlan } from "../../domain/task-plan.ts";
 import { checkQuery, type GuardRules } from "../../sql-guard/guard.ts";
+import { formProblems } from "../validation.ts";
 
 interface Rule {
   /** The fields that the rule looks at. */
   readonly fields: readonly (keyof PipelineConfig)[];
-  readonly findProblems: (config: PipelineConfig, targets: TargetAllowList) => readonly CodedProblem[];
+  readonly findProblems: (config: PipelineConfig, targets: Targets) => readonly CodedProblem[];
 }
 
 const RULES: readonly Rule[] = [
   { fields: ["type", "source_query", "target_table", "tasks"], findProblems: planProblems },
   { fields: ["schedule_interval"], findProblems: scheduleProblems },
   { fields: ["mode", "incremental_key", "incremental_id_key"], findProblems: incrementalProblems },
-  { fields: ["target_options", "target_table", "tasks"], findProblems: optionProblems },
-  { fields: ["target_options", "mode"], findProblems: mergeProblems },
+  { fields: ["target_options", "target_table", "tasks", "mode"], findProblems: optionProblems },
 ];
 
 /**
@@ -25,7 +25,7 @@ const RULES: readonly Rule[] = [
  */
 export function configurationProblems(
   config: PipelineConfig,
-  targets: TargetAllowList,
+  targets: Targets,
   change: object = config,
 ): CodedProblem[] {
   return RULES.filter(({ fields }) => fields.some((field) => field in change)).flatMap(({ findProblems }) =>
@@ -33,14 +33,14 @@ export function configurationProblems(
   );
 }
 
-function planProblems(config: PipelineConfig, targets: TargetAllowList): readonly CodedProblem[] {
+function planProblems(config: PipelineConfig, targets: Targets): readonly CodedProblem[] {
   return inspectTaskPlan(config, targets).problems;
 }
 
 /** The reader's query, as far as its text tells. */
 export async function queryProblems(
   config: PipelineConfig,
-  targets: TargetAllowList,
+  targets: Targets,
   guard: GuardRules,
 ): Promise<readonly Problem[]> {
   const { reader } = inspectTaskPlan(config, targets);
@@ -62,7 +62,7 @@ function scheduleProblems({ schedule_interval }: PipelineConfig): readonly Coded
     return [];
   } catch (error) {
     if (!(error instanceof VitrinaError)) throw error;
-    return [{ code: error.code, pointer: "/schedule_interval", message: error.message }];
+    return [{ code: "SCHEDULE_INVALID", pointer: "/schedule_interval", message: error.message }];
   }
 }
 
@@ -77,28 +77,14 @@ function incrementalProblems({ mode, incremental_key, incremental_id_key }: Pipe
   return [];
 }
 
-function optionProblems(config: PipelineConfig, targets: TargetAllowList): readonly CodedProblem[] {
-  if (Object.keys(config.target_options).length === 0) return [];
+function optionProblems(config: PipelineConfig, targets: Targets): readonly CodedProblem[] {
   const { target } = inspectTaskPlan(config, targets);
-  if (target === undefined || target.kind === "elasticsearch") return [];
-  const message = "Only an index has options: leave them out for a table.";
-  return [{ code: "TARGET_NOT_ALLOWED", pointer: "/target_options", message }];
-}
-
-/** What would take the fields of others along, although merge promises to keep them. */
-function mergeProblems({ target_options, mode }: PipelineConfig): readonly CodedProblem[] {
-  if (target_options.write !== "merge") return [];
-  const problem = (message: string): CodedProblem => ({
-    code: "TARGET_NOT_ALLOWED",
-    pointer: "/target_options/write",
-    message,
-  });
-  return [
-    ...(mode === "full"
-      ? [problem("A full load builds a new index from the query alone: merge needs mode incremental.")]
-      : []),
-    ...(target_options.delete_when === undefined
-      ? []
-      : [problem("delete_when deletes whole documents, with the fields that merge is to keep: choose one of them.")]),
-  ];
+  if (target === undefined) return [];
+  return targets.optionProblems(target, config, (schema, options) =>
+    formProblems(schema, options).map(({ pointer, message }) => ({
+      code: "INVALID_REQUEST",
+      pointer: `/target_options${pointer}`,
+      message,
+    })),
+  );
 }

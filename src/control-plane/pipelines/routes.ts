@@ -89,8 +89,9 @@ function restoreRoutes(api: Api, { store, targets, log }: ApiParts): void {
   api.post("/pipelines/:id/restore-previous", { schema: operations.restorePreviousTarget }, async (request, reply) => {
     const pipeline = await store.pipelines.get(request.params.id);
     const { target } = parseTaskPlan(pipeline, targets);
-    if (target.kind !== "elasticsearch" || pipeline.mode !== "full") {
-      throw new VitrinaError("NOT_SUPPORTED", "Only an index that is loaded in mode full keeps the one before.", {
+    if (!targets.can(target).keepsPrevious || pipeline.mode !== "full") {
+      const keeping = targets.nounsOf(({ keepsPrevious }) => keepsPrevious);
+      throw new VitrinaError("NOT_SUPPORTED", `Only ${keeping} that is loaded in mode full keeps the one before.`, {
         hint: "Correct the source and run the pipeline again.",
       });
     }

@@ -28,7 +28,7 @@ export async function checkReading(
   query: CheckedQuery,
   target: InspectedTarget | undefined,
 ): Promise<CheckedReading> {
-  const { config, plan } = validator;
+  const { config, plan, parts } = validator;
   const key = target?.key ?? config.target_key;
   await checkKey(validator, source, query, key);
   await checkMissingKeys(validator, source, query, key);
@@ -36,7 +36,8 @@ export async function checkReading(
   const isCursorUsable = await checkCursor(validator, source, query);
   if (isCursorUsable) await checkCursorTies(validator, source, query, key);
   const order = await orderOf(validator, source, query, key);
-  const isOpen = target === undefined && plan.target?.kind === "postgres";
+  const isInspectable = plan.target !== undefined && (await parts.inspector.target(plan.target)) !== undefined;
+  const isOpen = target === undefined && isInspectable;
   if (!isCursorUsable || isOpen || order.orderBy.some((name) => !hasColumn(query, name))) {
     return { reading: null, estimatedRows: null };
   }
@@ -218,15 +219,15 @@ async function checkState(
 }
 
 async function dataPathOf(
-  { parts: { inspector }, plan: { target, transforms } }: Validator,
+  { parts: { inspector, targets }, plan: { target, transforms } }: Validator,
   source: SourceInspector,
   canSeek: () => Promise<boolean>,
 ): Promise<ChosenDataPath | undefined> {
   if (target === undefined) return undefined;
-  const sink = inspector.target(target.kind);
+  const sink = await inspector.target(target);
   return chooseDataPath({
     hasTransforms: transforms.length > 0,
-    targetKind: target.kind,
+    takesBytes: targets.can(target).takesBytes,
     canPull: sink?.canPull ?? false,
     isSameDatabase: async () => (await sink?.isSeenBy((mark) => source.seesMark(mark))) ?? false,
     canSeek,

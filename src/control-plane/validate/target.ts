@@ -1,9 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { InspectedTarget } from "../../connectors/inspector.ts";
-import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { PipelineConfig } from "../../domain/pipeline.ts";
 import type { Column } from "../../domain/row.ts";
-import { foldsTarget, formatTarget } from "../../domain/target.ts";
 import type { Validation } from "./operations.ts";
 import type { Validator } from "./validator.ts";
 
@@ -13,7 +11,7 @@ export async function checkTarget(
   columns: readonly Column[] | undefined,
 ): Promise<InspectedTarget | undefined> {
   const { target, targetPointer, transforms } = plan;
-  const inspector = target === undefined ? undefined : parts.inspector.target(target.kind);
+  const inspector = target === undefined ? undefined : await parts.inspector.target(target);
   if (target === undefined || inspector === undefined) return undefined;
   const check = { pointer: targetPointer, question: "whether the target fits", isEssential: true };
   const hasTransforms = transforms.length > 0;
@@ -30,10 +28,8 @@ export async function checkTarget(
           : { kind: "upsert" },
     }),
   );
-  const written = targetTextOf(config, targetPointer);
-  if (foldsTarget(written)) {
-    const message = `${written} is read as ${formatTarget(target)}, as PostgreSQL does with names without quotes.`;
-    findings.add(new VitrinaError("TARGET_NAME_FOLDED", message), targetPointer, "warning");
+  for (const remark of parts.targets.remarksOn(targetTextOf(config, targetPointer))) {
+    findings.add(remark, targetPointer, "warning");
   }
   const pointerOf = (code: string): string => (code.startsWith("KEY_") ? "/target_key" : targetPointer);
   for (const problem of inspected?.problems ?? []) findings.add(problem, pointerOf(problem.code));
@@ -46,15 +42,15 @@ function targetTextOf({ target_table, tasks }: PipelineConfig, pointer: string):
   return (index === undefined ? undefined : tasks[Number(index)]?.target_table) ?? target_table;
 }
 
-export function describeTarget(
+export async function describeTarget(
   { config, parts, plan: { target, transforms } }: Validator,
   columns: readonly Column[] | undefined,
   inspected: InspectedTarget | undefined,
-): Validation["target"] {
+): Promise<Validation["target"]> {
   if (target === undefined) return null;
-  const table = formatTarget(target);
+  const table = parts.targets.format(target);
   if (inspected === undefined) {
-    const isInspectable = parts.inspector.target(target.kind) !== undefined;
+    const isInspectable = (await parts.inspector.target(target)) !== undefined;
     return {
       table,
       exists: null,

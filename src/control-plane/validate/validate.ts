@@ -37,7 +37,7 @@ export async function validate(parts: ValidateParts, question: ValidateQuestion)
       valid: !findings.hasErrors,
       problems: findings.all,
       columns: query === undefined ? null : query.columns.map(({ name, type }) => ({ name, type })),
-      target: describeTarget(validator, query?.columns, target),
+      target: await describeTarget(validator, query?.columns, target),
       reading: reading.reading,
       writing: target?.strategy === undefined ? null : { strategy: target.strategy },
       unseen_tables: unseen,

@@ -72,7 +72,8 @@ export type RunOutcome =
   | { readonly kind: "cancelled" }
   /** The runner stops; another one continues. */
   | { readonly kind: "handed_back" }
-  | ({ readonly kind: "failed" } & RunFailure)
+  /** `mayPass`: by trouble that ends without anybody's help. */
+  | ({ readonly kind: "failed"; readonly mayPass: boolean } & RunFailure)
   /** It failed by trouble that passes: nobody claims the pipeline before the wait is over. */
   | ({
       readonly kind: "waiting";
@@ -82,7 +83,7 @@ export type RunOutcome =
     } & RunFailure);
 
 export interface RunFailure {
-  readonly code: ErrorCode;
+  readonly code: string;
   readonly error: string;
 }
 

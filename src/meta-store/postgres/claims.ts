@@ -1,5 +1,5 @@
 import type { ScanPosition } from "../../domain/checkpoint.ts";
-import { ERROR_CATALOGUE, VitrinaError } from "../../domain/error-catalogue.ts";
+import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { MAX_LOSSES } from "../../domain/lease.ts";
 import type { RunId } from "../../domain/pipeline.ts";
 import {
@@ -9,7 +9,6 @@ import {
   type RestingStatus,
   transitionsOf,
 } from "../../domain/pipeline-status.ts";
-import { mayPass } from "../../domain/retry-policy.ts";
 import { type RunStatus, type RunTrigger, shortenError } from "../../domain/run.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { type ConnectionOptions, inTransaction, type Pool } from "../../postgres/connection.ts";
@@ -131,7 +130,7 @@ async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): Promise
         claim.pipeline.id,
         status,
         triggerAfter(outcome, claim),
-        outcome.kind === "failed" ? mayPass(ERROR_CATALOGUE[outcome.code].retry) : null,
+        outcome.kind === "failed" ? outcome.mayPass : null,
         ...(outcome.kind === "waiting" ? waitingValues(claim, outcome) : []),
       ],
     );

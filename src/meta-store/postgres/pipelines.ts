@@ -148,9 +148,9 @@ function applyPipelines(pool: Pool, changes: readonly PipelineChange[], author: 
 }
 
 function pointingAt(place: number, error: VitrinaError): VitrinaError {
-  const { code, message, problems, hint, extra } = error;
+  const { known, message, problems, hint, extra } = error;
   const places = problems.length > 0 ? problems : [{ pointer: "", message }];
-  return new VitrinaError(code, message, {
+  return new VitrinaError(known, message, {
     cause: error,
     hint,
     extra,

@@ -4,7 +4,9 @@ import type { SearchClient } from "../client.ts";
 import type { Cluster } from "../cluster.ts";
 import type { IndexDefinition } from "../index-definition.ts";
 import type { IndexFamily, IndexMark } from "../index-family.ts";
+import type { IndexOptions } from "../options.ts";
 import type { Patience } from "../patience.ts";
+import type { IndexTarget } from "../target.ts";
 
 export interface LoadParts {
   readonly client: SearchClient;
@@ -12,7 +14,7 @@ export interface LoadParts {
   readonly patience: Patience;
   readonly name: string;
   readonly key: readonly string[];
-  readonly request: SinkRequest;
+  readonly request: SinkRequest<IndexTarget, IndexOptions>;
   readonly definition: IndexDefinition;
   /** As it was when the load was opened. */
   readonly family: IndexFamily;

@@ -2,6 +2,7 @@ import { VitrinaError } from "../../../domain/error-catalogue.ts";
 import { faultPoint } from "../../../observability/fault-points.ts";
 import { requireFewDeletions } from "../../deletion-guard.ts";
 import { createIndex, putMark } from "../create-index.ts";
+import { SEARCH_ERRORS } from "../errors.ts";
 import { hurriedCluster } from "../hurried-cluster.ts";
 import {
   type AliasAction,
@@ -69,7 +70,10 @@ export function newIndexLoad(parts: LoadParts): Load {
     if (changed) return;
     const { live } = await readFamily(hurried, name);
     if (live?.index === index && !live.aliases.includes(ownAlias)) return;
-    throw new VitrinaError("SEARCH_BUSY", `The indexes of es:${name} were changed by somebody else at the same time.`);
+    throw new VitrinaError(
+      SEARCH_ERRORS.SEARCH_BUSY,
+      `The indexes of es:${name} were changed by somebody else at the same time.`,
+    );
   };
 
   return {
@@ -105,7 +109,7 @@ export function newIndexLoad(parts: LoadParts): Load {
       const documents = await refreshAndCount(cluster, index);
       if (Math.abs(documents - expected.documents) > expected.uncertain) {
         throw new VitrinaError(
-          "INDEX_INCOMPLETE",
+          SEARCH_ERRORS.INDEX_INCOMPLETE,
           `The new index of es:${name} has ${documents} documents, but ${expected.documents} were written.`,
         );
       }

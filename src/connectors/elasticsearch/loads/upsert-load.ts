@@ -1,6 +1,7 @@
 import { VitrinaError } from "../../../domain/error-catalogue.ts";
 import { refusal } from "../cluster.ts";
 import { createIndex } from "../create-index.ts";
+import { SEARCH_ERRORS } from "../errors.ts";
 import { type FamilyIndex, readFamily, refreshAndCount, writeAlias } from "../index-family.ts";
 import { tidyFamily } from "../tidy-family.ts";
 import { takeWriteAlias } from "../write-alias.ts";
@@ -51,13 +52,16 @@ function requireFitting({ name, key, request }: LoadParts, { mark }: FamilyIndex
   if (mark === undefined) return;
   if (mark.pipeline_id !== request.claim.pipelineId) {
     throw new VitrinaError(
-      "INDEX_DIFFERS",
+      SEARCH_ERRORS.INDEX_DIFFERS,
       `es:${name} was filled by another pipeline (${mark.pipeline_id}); an index has one that keeps it up to date.`,
     );
   }
   if (JSON.stringify(mark.key) === JSON.stringify(key)) return;
   const [had, has] = [mark.key.join(", "), key.join(", ")];
-  throw new VitrinaError("INDEX_DIFFERS", `The documents of es:${name} are identified by (${had}), not by (${has}).`);
+  throw new VitrinaError(
+    SEARCH_ERRORS.INDEX_DIFFERS,
+    `The documents of es:${name} are identified by (${had}), not by (${has}).`,
+  );
 }
 
 /** A changed mapping is tried before the first document: what the index cannot become is refused as a whole. */
@@ -79,5 +83,5 @@ async function extendMapping({ cluster, name, request, definition }: LoadParts, 
       : { properties, _meta: { vitrina: { ...mark, definition: fingerprint } } };
   const what = `change the mapping of ${live.index}`;
   const answer = await cluster.ask(what, { method: "PUT", path: `/${live.index}/_mapping`, body }, [400]);
-  if (answer.status === 400) throw new VitrinaError("INDEX_DIFFERS", refusal(answer, what).message);
+  if (answer.status === 400) throw new VitrinaError(SEARCH_ERRORS.INDEX_DIFFERS, refusal(answer, what).message);
 }

@@ -1,0 +1,92 @@
+import type { z } from "zod";
+import type { CodedProblem, DefinedError, VitrinaError } from "../domain/error-catalogue.ts";
+import type { PipelineConfig } from "../domain/pipeline.ts";
+import type { SinkAbilities, Target } from "../domain/target.ts";
+import type { TargetInspector } from "./inspector.ts";
+import type { Sink } from "./sink.ts";
+
+/**
+ * What a connector is. The settings, the API, the documentation and the engine read it, so it loads no driver: only
+ * `open` and `inspect` bring in the code that talks to something.
+ */
+export interface SinkDescription<T extends Target = Target, Options = unknown, Settings = unknown> {
+  readonly kind: string;
+  /** What one target is called: "a table". */
+  readonly noun: string;
+  /** What the text of a target begins with; one kind has nothing there. */
+  readonly prefix: string;
+  /** How a target is written, for people. */
+  readonly form: string;
+  /** Reads what stands behind the prefix. Throws TARGET_NOT_ALLOWED; `undefined`: it has not even the form. */
+  parse(text: string): T | undefined;
+  /** The canonical text behind the prefix, which `parse` reads back to the same target. */
+  format(target: T): string;
+  /** What a person should know of the way a text is read. */
+  remarksOn?(text: string): readonly VitrinaError[];
+  readonly allowList: AllowList<T, Settings>;
+  readonly settings: ConnectorSettings<Settings>;
+  /** What `target_options` may say; `undefined`: nothing. */
+  readonly options?: z.ZodType<Options> | undefined;
+  /** Options that do not go together, or not with the rest of the configuration. */
+  optionProblems?(options: Options, config: PipelineConfig): readonly CodedProblem[];
+  /** Codes that only this connector knows. */
+  readonly errors: Readonly<Record<string, DefinedError>>;
+  readonly can: SinkAbilities;
+  /** False where it was told nothing of a place to write to. */
+  isConfigured(settings: Settings): boolean;
+  open(settings: Settings, surroundings: SinkSurroundings): Promise<Sink<T, Options>>;
+  /** Left out where only a runner talks to targets of this kind. */
+  inspect?(settings: Settings, surroundings: InspectionSurroundings): Promise<TargetInspector<T>>;
+}
+
+interface AllowList<T extends Target, Settings> {
+  allows(target: T, settings: Settings): boolean;
+  /** What is allowed, for people; without the prefix. */
+  list(settings: Settings): readonly string[];
+  /** Names by which the connector keeps something of its own beside the targets. */
+  isOwn(target: T): boolean;
+  /** What TARGETS may say of this kind behind the prefix. */
+  readonly pattern: RegExp;
+}
+
+/** The part of the environment that a connector reads. */
+export interface ConnectorSettings<Settings, Fields extends z.ZodRawShape = z.ZodRawShape> {
+  /** Title of the section in .env.sample and docs/SETTINGS.md. */
+  readonly section: string;
+  /** That section of .env.sample. */
+  readonly sample: string;
+  readonly fields: Fields;
+  /** `folder` is the working folder, from which files are seen. */
+  read(values: z.output<z.ZodObject<Fields>>, folder: string): Settings;
+}
+
+/** The database that Vitrina is set up with; a connector may have addresses of its own instead. */
+interface OwnDatabase {
+  readonly writerUrl: string;
+  /** The login that can also read the sources of the same database. */
+  readonly loaderUrl: string | undefined;
+}
+
+/** What every sink is given beside its settings. */
+export interface SinkSurroundings extends OwnDatabase {
+  readonly applicationName: string;
+  /** Both shorter than the lease: a frozen runner must not wait for a lock, or hold one, longer than its lease. */
+  readonly lockTimeoutMs: number;
+  readonly idleTimeoutMs: number;
+  /** A statement may take longer than the lease: the heartbeat keeps it, and the fence comes last. */
+  readonly statementTimeoutMs: number;
+}
+
+/** What everybody is given who only looks. */
+export interface InspectionSurroundings extends OwnDatabase {
+  readonly applicationName: string;
+  /** For each question. */
+  readonly timeoutMs: number;
+}
+
+/** Checks a description against the types of its own target, options and settings, which nobody else knows. */
+export function defineSink<T extends Target, Options, Settings>(
+  description: SinkDescription<T, Options, Settings>,
+): SinkDescription {
+  return description as SinkDescription;
+}
