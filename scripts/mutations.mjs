@@ -236,7 +236,7 @@ export const MUTATIONS = [
   {
     name: "source: a table that was made anew or filled anew counts as the old one",
     file: "src/domain/source-mark.ts",
-    replace: [['if (isOther("table"))', 'if (isOther("table") && before.table === null)']],
+    replace: [["if (tablesDiffer(before, now))", "if (tablesDiffer(before, now) && before.tables === null)"]],
     tests: ["tests/integration/changed-source.test.ts"],
   },
   {
@@ -244,8 +244,14 @@ export const MUTATIONS = [
     file: "src/domain/source-mark.ts",
     replace: [
       ['isOther("system") || isOther("database")', 'before.system === ""'],
-      ['if (isOther("table"))', 'if (isOther("table") && before.database === now.database)'],
+      ["if (tablesDiffer(before, now))", "if (tablesDiffer(before, now) && before.database === now.database)"],
     ],
+    tests: ["tests/integration/changed-source.test.ts"],
+  },
+  {
+    name: "source: a partition with older rows that was attached is passed over",
+    file: "src/data-plane/source-change.ts",
+    replace: [["if (parts.length === 0 ||", "if (parts.length >= 0 ||"]],
     tests: ["tests/integration/changed-source.test.ts"],
   },
   {

@@ -1,6 +1,6 @@
 import type { ScanPosition } from "../domain/checkpoint.ts";
 import type { Column } from "../domain/row.ts";
-import type { SourceMark } from "../domain/source-mark.ts";
+import type { MarkedTable, SourceMark } from "../domain/source-mark.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
 import type { CursorRules, EndOfLoad, Horizon, NextStart } from "../domain/watermark.ts";
 import type { RowBatch } from "./row-batch.ts";
@@ -22,6 +22,8 @@ export interface Source {
 
   /** Tells this source from another one, or from itself at an earlier moment; `key` is the incremental key. */
   takeMark(query: string, key: string): Promise<SourceMark>;
+  /** True when one of these parts of a table has rows up to this value of the key, or when nobody can tell. */
+  partsReachBack(query: string, key: string, parts: readonly MarkedTable[], value: string): Promise<boolean>;
 
   /** Throws when the columns cannot serve as a cursor of this query. */
   requireUsableCursor(query: string, columns: readonly Column[], rules: CursorRules): Promise<void>;

@@ -1,9 +1,10 @@
 import type { SinkWriter } from "../connectors/sink.ts";
 import type { Source } from "../connectors/source.ts";
 import type { Pipeline } from "../domain/pipeline.ts";
-import { sourceChange } from "../domain/source-mark.ts";
+import { addedParts, type SourceMark, sourceChange } from "../domain/source-mark.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import type { BatchCommit } from "../meta-store/ports/batch-commit.ts";
+import type { PipelineState } from "../meta-store/ports/state.ts";
 import type { Log } from "../observability/log.ts";
 import type { UsableState } from "./target-loss.ts";
 
@@ -23,10 +24,11 @@ export async function requireSourceOf(
   log: Log,
 ): Promise<UsableState> {
   if (mode !== "incremental" || key === null) return usable;
-  const { sourceMark, scanPosition, watermarkFingerprint } = usable.state;
+  const { sourceMark } = usable.state;
   const now = await source.takeMark(query, key);
-  const hasPosition = scanPosition !== null || watermarkFingerprint !== null;
-  const change = sourceMark === null || !hasPosition ? undefined : sourceChange(sourceMark, now);
+  const change = await changeSince(usable.state, now, (parts, value) =>
+    source.partsReachBack(query, key, parts, value),
+  );
   if (change === undefined) {
     await commit.noteSource(now);
     return usable;
@@ -37,4 +39,18 @@ export async function requireSourceOf(
   const startsOver = `${change}: everything is read again.`;
   log.warn({ before: sourceMark, now }, startsOver);
   return { state: await store.state.get(id), startsOver };
+}
+
+async function changeSince(
+  { sourceMark: before, scanPosition, watermark, watermarkFingerprint }: PipelineState,
+  now: SourceMark,
+  reachBack: (parts: ReturnType<typeof addedParts>, value: string) => Promise<boolean>,
+): Promise<string | undefined> {
+  if (before === null || (scanPosition === null && watermarkFingerprint === null)) return undefined;
+  const change = sourceChange(before, now);
+  if (change !== undefined) return change;
+  const parts = addedParts(before, now);
+  const value = scanPosition?.[0] ?? watermark.value;
+  if (parts.length === 0 || value === null || !(await reachBack(parts, value))) return undefined;
+  return "The table of the incremental key has a new part with older rows";
 }

@@ -12,19 +12,44 @@ export interface SourceMark {
   readonly timeline: string | null;
   /** The next transaction of a primary; a standby may be behind another one without any harm. */
   readonly next: string | null;
-  /** What shows the incremental key: its oid and where its rows lie. */
-  readonly table: string | null;
+  /** What shows the incremental key, through views down to the tables that have it, and their parts. */
+  readonly tables: readonly MarkedTable[] | null;
+}
+
+export interface MarkedTable {
+  readonly oid: string;
+  /** Where its rows lie; another place since it was truncated or rewritten. Null for what has none, or changes it at will. */
+  readonly place: string | null;
+  /** The table that it is a partition of, or inherits from. */
+  readonly partOf: string | null;
 }
 
 /** Why a position that was reached in `before` means nothing in `now`, for people; undefined where it still holds. */
 export function sourceChange(before: SourceMark, now: SourceMark): string | undefined {
-  const isOther = (part: keyof SourceMark): boolean =>
+  const isOther = (part: "system" | "database" | "timeline"): boolean =>
     before[part] !== null && now[part] !== null && before[part] !== now[part];
   if (isOther("system") || isOther("database")) return "The source is another database than before";
   if (isOther("timeline")) return "The source was restored, or a standby took its place";
   if (before.next !== null && now.next !== null && BigInt(now.next) < BigInt(before.next)) {
     return "The source was set back to an earlier moment";
   }
-  if (isOther("table")) return "The table of the incremental key was made anew, emptied or rewritten in the source";
+  if (tablesDiffer(before, now))
+    return "The table of the incremental key was made anew, emptied or rewritten in the source";
   return undefined;
+}
+
+/** A part that is gone has taken its rows with it, as a DELETE does; a part that is new may bring only new rows. */
+function tablesDiffer({ tables: before }: SourceMark, { tables: now }: SourceMark): boolean {
+  // Marks of earlier versions have none.
+  if (before == null || now == null) return false;
+  return now.some(({ oid, place, partOf }) => {
+    const known = before.find((table) => table.oid === oid);
+    return known === undefined ? partOf === null : known.place !== place;
+  });
+}
+
+/** Partitions and heirs that were not there before. */
+export function addedParts({ tables: before }: SourceMark, { tables: now }: SourceMark): readonly MarkedTable[] {
+  if (before == null || now == null) return [];
+  return now.filter(({ oid, partOf }) => partOf !== null && !before.some((table) => table.oid === oid));
 }

@@ -59,6 +59,55 @@ describe("a source table with another history", () => {
     },
   );
 
+  /** A table in parts, and a view of it: the partitions hold the rows, and the query need not name them. */
+  async function filmsInParts(relation: "table" | "view"): Promise<Pipeline & { source: string }> {
+    number += 1;
+    const source = `content.film_${number}`;
+    await bench.query(`CREATE TABLE ${source} (id bigint PRIMARY KEY, title text, modified timestamptz) PARTITION BY RANGE (id);
+      CREATE TABLE ${source}_a PARTITION OF ${source} FOR VALUES FROM (1) TO (1000);
+      INSERT INTO ${source} ${rows(1, 300, "film")};
+      CREATE VIEW ${source}_view AS SELECT modified, id, title FROM ${source};
+      GRANT SELECT ON ${source}_view TO vitrina_reader`);
+    const config = {
+      source_query: `SELECT id, title, modified FROM ${source}${relation === "view" ? "_view" : ""}`,
+      target_key: ["id"],
+      batch_size: 100,
+    };
+    return { ...(await bench.create({ ...config, mode: "incremental", ...BY_STAMP })), source };
+  }
+
+  it.each([
+    ["truncated", (source: string) => `TRUNCATE ${source}; INSERT INTO ${source} ${rows(1, 400, "other")}`],
+    [
+      "given a partition with older rows",
+      (source: string) => `CREATE TABLE ${source}_b (LIKE ${source} INCLUDING ALL);
+        INSERT INTO ${source}_b SELECT n, 'old ' || n, '2020-01-01' FROM generate_series(1001, 1100) n;
+        ALTER TABLE ${source} ATTACH PARTITION ${source}_b FOR VALUES FROM (1000) TO (2000)`,
+    ],
+  ])("in parts, behind a view, is read as a whole when it was %s", async (_, change) => {
+    const pipeline = await filmsInParts("view");
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 300, notes: [] });
+    await bench.query(change(pipeline.source));
+    const run = await bench.run(pipeline);
+    expect(run.notes).toEqual([expect.stringMatching(READS_ALL)]);
+    expect(await bench.rowsOf(pipeline.target_table)).toEqual(await bench.rowsOf(`(${pipeline.source_query})`));
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 0, notes: [] });
+  });
+
+  it("gets and loses partitions without being read again, as long as they bring only new rows", async () => {
+    // Asked through the table itself, whose parts the reader need not be allowed to read.
+    const pipeline = await filmsInParts("table");
+    const { source } = pipeline;
+    await bench.query(`REVOKE ALL ON ${source}_a FROM vitrina_reader`);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 300, notes: [] });
+    await bench.query(`CREATE TABLE ${source}_b PARTITION OF ${source} FOR VALUES FROM (1000) TO (2000);
+      REVOKE ALL ON ${source}_b FROM vitrina_reader`);
+    await bench.query(`INSERT INTO ${source} ${rows(1001, 1100, "new")}`);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 100, notes: [] });
+    await bench.query(`ALTER TABLE ${source} DETACH PARTITION ${source}_a`);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 0, notes: [] });
+  });
+
   it("whose numbers are below the position is spoken of, since nobody can tell why", async () => {
     const pipeline = await films(BY_NUMBER);
     await bench.run(pipeline);

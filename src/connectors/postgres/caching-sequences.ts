@@ -1,5 +1,6 @@
 import { isTimeType } from "../../domain/watermark.ts";
 import type { Client } from "../../postgres/connection.ts";
+import { BEHIND_COLUMN } from "./behind-column.ts";
 import { describeColumns } from "./describe-query.ts";
 
 interface CachingSequence {
@@ -18,31 +19,15 @@ export async function cachingSequences(client: Client, query: string, name: stri
   const column = columns.find((one) => one.name === name);
   if (column?.origin == null || isTimeType(column.type)) return [];
   const { origin } = column;
-  const { rows } = await client.query<{ name: string; cache: string }>(BEHIND_COLUMN, [origin.relation, origin.column]);
+  const { rows } = await client.query<{ name: string; cache: string }>(SEQUENCES_BEHIND, [
+    origin.relation,
+    origin.column,
+  ]);
   return rows.map((row) => ({ name: row.name, cache: Number(row.cache) }));
 }
 
-/** A view's rule holds, for each of its columns, the table and the column that it shows. */
-const BEHIND_COLUMN = `
-  WITH RECURSIVE behind (relid, attnum) AS (
-    SELECT $1::oid, $2::int
-    UNION
-    SELECT step.relid, step.attnum
-      FROM behind CROSS JOIN LATERAL (
-        SELECT found[1]::oid AS relid, found[2]::int AS attnum
-          FROM pg_rewrite r
-         CROSS JOIN LATERAL regexp_matches(
-           r.ev_action::text, ':resno ' || behind.attnum || ' :resname [^{}]*?:resorigtbl (\\d+) :resorigcol (\\d+)', 'g') AS found
-         WHERE r.ev_class = behind.relid AND r.ev_type = '1'
-        UNION
-        SELECT i.inhrelid, child.attnum
-          FROM pg_inherits i
-          JOIN pg_attribute parent ON parent.attrelid = i.inhparent AND parent.attnum = behind.attnum
-          JOIN pg_attribute child ON child.attrelid = i.inhrelid AND child.attname = parent.attname
-         WHERE i.inhparent = behind.relid
-      ) AS step
-     WHERE step.relid <> 0
-  ), sequences AS (
+const SEQUENCES_BEHIND = `
+  WITH RECURSIVE ${BEHIND_COLUMN}, sequences AS (
     SELECT d.objid AS oid
       FROM behind JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = behind.relid
        AND d.refobjsubid = behind.attnum AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')

@@ -16,7 +16,7 @@ import {
   sourceError,
 } from "./read-session.ts";
 import { canSeek, estimateRows } from "./seek-cost.ts";
-import { takeSourceMark } from "./source-mark.ts";
+import { partsReachBack, takeSourceMark } from "./source-mark.ts";
 import { isUnique } from "./unique-columns.ts";
 
 /** Reads by one COPY per run: the query runs once, in one snapshot, with constant memory, and rows arrive as bytes. */
@@ -30,6 +30,8 @@ export function openPostgresSource(config: PostgresSourceConfig): Source {
     lendSession: (use) => session.lend(use),
     seesMark: (mark) => session.ask((client) => seesMark(client, mark)),
     takeMark: (query, key) => session.ask((client) => takeSourceMark(client, query, key)),
+    partsReachBack: (query, key, parts, value) =>
+      session.ask((client) => partsReachBack(client, query, key, parts, value)),
     requireUsableCursor: (query, columns, rules) =>
       session.ask((client) => requireUsableCursor(client, query, columns, rules)),
     isUnique: (query, columns) => session.ask((client) => isUnique(client, query, columns)),
