@@ -81,13 +81,13 @@ export const MUTATIONS = [
   },
   {
     name: "access: every login may do everything",
-    file: "src/control-plane/auth/require-role.ts",
+    file: "src/control-plane/auth/route-access.ts",
     replace: [["mayActAs(caller.role, needed)", "mayActAs(needed, needed)"]],
     tests: ["tests/integration/api-access.test.ts"],
   },
   {
     name: "access: a revoked key is taken",
-    file: "src/control-plane/auth/key-login.ts",
+    file: "src/control-plane/auth/login.ts",
     replace: [["found.revoked", "found.name.length === 0"]],
     tests: ["tests/integration/api-keys.test.ts"],
   },
@@ -428,7 +428,7 @@ export const MUTATIONS = [
   {
     name: "query guard: depth is not limited before the parser runs",
     file: "src/sql-guard/limits.ts",
-    replace: [["const DEEPEST = 300;", "const DEEPEST = 1e9;"]],
+    replace: [["const DEEPEST_NESTING = 300;", "const DEEPEST_NESTING = 1e9;"]],
     tests: ["tests/sql-guard/text.test.ts"],
   },
   {
@@ -504,7 +504,7 @@ export const MUTATIONS = [
   },
   {
     name: "query guard: views of views are not counted",
-    file: "src/sql-guard/view-sizes.ts",
+    file: "src/sql-guard/audit.ts",
     replace: [["total.relations += times * relations;", "total.relations += times;"]],
     tests: ["tests/sql-guard/audit.test.ts"],
   },

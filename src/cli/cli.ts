@@ -4,8 +4,8 @@ import { loadCliSettings } from "../settings/cli-settings.ts";
 import { ApiClient } from "./api-client.ts";
 import { CliFailure, EXIT, type ExitCode } from "./failure.ts";
 import { type Host, hostOf } from "./host.ts";
-import { type Column, formatTable } from "./table.ts";
 import { openTerminal, type Terminal } from "./terminal.ts";
+import { type Column, formatTable } from "./terminal-text.ts";
 
 /** What every command works with. */
 export interface Cli {

@@ -1,3 +1,7 @@
+import { CommanderError } from "commander";
+import type { Output } from "./host.ts";
+import { printableLines } from "./terminal-text.ts";
+
 /** What a script can decide by. */
 export const EXIT = {
   ok: 0,
@@ -30,4 +34,13 @@ export class ApiUnreachable extends CliFailure {
       "Start it with npm start or vitrina api, or say where it is: --api http://host:port, or VITRINA_API_URL.";
     super(EXIT.unreachable, sentence, [hint], cause);
   }
+}
+
+/** Says on standard error what went wrong; undefined where the error is not one of the command line. */
+export function reportFailure(error: unknown, stderr: Output): ExitCode | undefined {
+  // Commander has said it already; asking for help or the version is no error.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  if (!(error instanceof CliFailure)) return undefined;
+  stderr.write(`${printableLines(`vitrina: ${[error.message, ...error.lines].join("\n  ")}`)}\n`);
+  return error.exitCode;
 }

@@ -41,12 +41,12 @@ function commonLengths(a: readonly string[], b: readonly string[]): Uint32Array[
   return lengths;
 }
 
-const CONTEXT = 3;
+const CONTEXT_LINES = 3;
 
 /** Without the long stretches that did not change. */
 export function withoutSameStretches(lines: readonly DiffLine[]): (DiffLine | "…")[] {
   const isNear = lines.map((_, index) =>
-    lines.slice(Math.max(0, index - CONTEXT), index + CONTEXT + 1).some(({ mark }) => mark !== " "),
+    lines.slice(Math.max(0, index - CONTEXT_LINES), index + CONTEXT_LINES + 1).some(({ mark }) => mark !== " "),
   );
   return lines.flatMap((line, index): (DiffLine | "…")[] => {
     if (isNear[index]) return [line];

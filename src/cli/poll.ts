@@ -8,9 +8,9 @@ type Say = (sentence: string) => void;
 /** Short runs are over soon; long ones need not be asked often. */
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 1000;
-const GROWTH = 1.5;
+const PAUSE_GROWTH = 1.5;
 /** An API that restarts, or whose database does, is back by then. */
-const PATIENCE_MS = 5 * 60_000;
+const AWAY_PATIENCE_MS = 5 * 60_000;
 
 export interface Poll<T> {
   look(): Promise<T>;
@@ -21,7 +21,7 @@ export interface Poll<T> {
 /** Looks again and again until it is over. An API that is away for a while is waited for. */
 export async function poll<T>(say: Say, { look, isOver, onSeen }: Poll<T>): Promise<T> {
   let awaySince: number | undefined;
-  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * GROWTH, LONGEST_PAUSE_MS)) {
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * PAUSE_GROWTH, LONGEST_PAUSE_MS)) {
     try {
       const seen = await look();
       if (awaySince !== undefined) say("The API answers again.");
@@ -32,7 +32,7 @@ export async function poll<T>(say: Say, { look, isOver, onSeen }: Poll<T>): Prom
       if (!mayPass(error)) throw error;
       if (awaySince === undefined) say(`${error.message} Waiting for it; Ctrl-C stops waiting.`);
       awaySince ??= performance.now();
-      if (performance.now() - awaySince > PATIENCE_MS) throw error;
+      if (performance.now() - awaySince > AWAY_PATIENCE_MS) throw error;
     }
     await delay(pauseMs);
   }

@@ -1,5 +1,5 @@
 import type { Terminal } from "./terminal.ts";
-import { cut, printable } from "./text-width.ts";
+import { cut, printable } from "./terminal-text.ts";
 
 /** Something that goes on, as one line each. */
 export interface Progress {

@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline/promises";
 import { EXIT } from "./failure.ts";
 import type { Host, Output } from "./host.ts";
-import { printableLines } from "./text-width.ts";
+import { printableLines } from "./terminal-text.ts";
 
 /** Data goes to standard output, everything that is said about it to standard error. */
 export interface Terminal {
@@ -17,14 +17,14 @@ export interface Terminal {
   readonly ask: ((question: string) => Promise<string>) | undefined;
 }
 
-const USUAL = { width: 80, height: 24 };
+const USUAL_SIZE = { width: 80, height: 24 };
 
 export function openTerminal({ stdin, stdout, stderr }: Host, canRedraw: boolean): Terminal {
   return {
-    width: stdout.isTTY ? stdout.columns || USUAL.width : undefined,
+    width: stdout.isTTY ? stdout.columns || USUAL_SIZE.width : undefined,
     liveArea:
       stderr.isTTY && canRedraw
-        ? { width: stderr.columns || USUAL.width, height: stderr.rows || USUAL.height }
+        ? { width: stderr.columns || USUAL_SIZE.width, height: stderr.rows || USUAL_SIZE.height }
         : undefined,
     print: (text) => void stdout.write(`${text}\n`),
     say: (text) => void stderr.write(`${printableLines(text)}\n`),

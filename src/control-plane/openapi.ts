@@ -7,7 +7,7 @@ import { pipelineSchema } from "../domain/pipeline.ts";
 import { reconcileSchema } from "../domain/reconcile.ts";
 import { runSchema } from "../domain/run.ts";
 import type { Api, ApiParts } from "./api.ts";
-import { describeAccess } from "./auth/documented-access.ts";
+import { describeAccess } from "./auth/route-access.ts";
 import { problemSchema } from "./problem.ts";
 
 const COMPONENTS = { Pipeline: pipelineSchema, Run: runSchema, Reconcile: reconcileSchema, Problem: problemSchema };

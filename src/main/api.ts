@@ -10,7 +10,7 @@ import { openStore } from "./database.ts";
 import { type Address, isPortTaken, portTaken } from "./port-taken.ts";
 import { VERSION } from "./version.ts";
 
-const CONNECTIONS = 10;
+const STORE_CONNECTIONS = 10;
 
 /** How long a source or a target may take for each question of a validation. */
 const INSPECTION_TIMEOUT_MS = 3000;
@@ -25,7 +25,7 @@ export async function startApi(
   log: Log,
   registry: Registry = createRegistry(VERSION),
 ): Promise<RunningPart & { url: string }> {
-  const store = openStore(urls, "api", CONNECTIONS);
+  const store = openStore(urls, "api", STORE_CONNECTIONS);
   const inspector = openInspector({
     sourceUrls: new Map([["main", urls.reader], ...settings.sourceUrls]),
     sinks: settings.sinks,

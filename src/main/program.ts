@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { addApiCommands } from "../cli/add-api-commands.ts";
+import { reportFailure } from "../cli/failure.ts";
 import { type Host, setHost } from "../cli/host.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Log } from "../observability/log.ts";
@@ -7,6 +8,24 @@ import { type DatabaseUrls, loadSettings, type Settings } from "../settings/sett
 import type { RunningPart } from "./api.ts";
 import { addKeyCommands } from "./key.ts";
 import { VERSION } from "./version.ts";
+
+/** One command from its arguments to its exit code. */
+export async function runProgram(args: readonly string[], host: Host): Promise<void> {
+  const program = buildProgram(host);
+  try {
+    await program.parseAsync(args, { from: "user" });
+  } catch (error) {
+    host.exitCode = reportFailure(error, host.stderr) ?? (await reportError(error, host));
+  }
+}
+
+async function reportError(error: unknown, { stderr }: Host): Promise<number> {
+  const { redact } = await import("../observability/log.ts");
+  const hint = error instanceof VitrinaError ? `\n  ${error.hint}` : "";
+  const text = error instanceof VitrinaError ? error.message : error instanceof Error ? error.stack : String(error);
+  stderr.write(`${redact(`vitrina: ${text}${hint}`)}\n`);
+  return 1;
+}
 
 /** Every command. What only servers need is loaded when one starts, so that the other commands answer quickly. */
 export function buildProgram(host: Host = process): Command {
@@ -59,7 +78,16 @@ function addDatabaseCommands(program: Command): void {
   program
     .command("db-url")
     .description('print the URL of the database, for psql: psql "$(npx vitrina db-url)"')
-    .action(async () => console.log(await (await import("./db-url.ts")).databaseUrl(loadSettings())));
+    .action(async () => console.log(await databaseUrl(loadSettings())));
+}
+
+async function databaseUrl(settings: Settings): Promise<string> {
+  const { embeddedDatabaseUrl } = await import("../embedded-postgres/database-url.ts");
+  const url = settings.databaseUrl ?? (await embeddedDatabaseUrl(settings.dataDir));
+  if (url !== undefined) return url;
+  throw new VitrinaError("DATABASE_UNAVAILABLE", `No embedded PostgreSQL runs on ${settings.dataDir}.`, {
+    hint: "Start it with npm start in this folder; with a database of your own, set DATABASE_URL here, too.",
+  });
 }
 
 async function migrate({ demo }: { demo?: boolean }): Promise<void> {

@@ -1,5 +1,5 @@
 import { tolerateClosedPipes } from "../cli/terminal.ts";
-import { runProgram } from "./run-program.ts";
+import { runProgram } from "./program.ts";
 
 tolerateClosedPipes();
 await runProgram(process.argv.slice(2), process);

@@ -3,14 +3,13 @@ import { VitrinaError } from "../domain/error-catalogue.ts";
 import { type LineLevel, type LogLevel, levelsFrom } from "../domain/log-level.ts";
 import { mayPass } from "../domain/retry-policy.ts";
 import type { NewRunLogLine } from "../domain/run-log.ts";
-import type { Log } from "./log.ts";
-import { keptFields } from "./run-log-fields.ts";
+import { describeError, type Log, redact } from "./log.ts";
 
 /** So many lines of a run are kept as they come, and so many of its last ones when it ends. */
 const FIRST_LINES = 1000;
 const LAST_LINES = 100;
 /** Of all runs together, while the meta-store is away or slow. */
-const MOST_WAITING = 5000;
+const MOST_WAITING_LINES = 5000;
 const LINES_AT_ONCE = 500;
 const WRITE_EVERY_MS = 1000;
 const CLOSE_TIMEOUT_MS = 3000;
@@ -67,7 +66,7 @@ export class RunLogs {
     return {
       add: (level, fields, message) => {
         if (!this.#levels.has(level)) return;
-        if (!isFull && kept < FIRST_LINES && this.#waiting.length < MOST_WAITING) {
+        if (!isFull && kept < FIRST_LINES && this.#waiting.length < MOST_WAITING_LINES) {
           this.#enqueue(line(level, fields, message));
           kept += 1;
           // The reason of a failure is soon looked for.
@@ -144,4 +143,41 @@ export class RunLogs {
     this.#lost += lines;
     this.#options.log.error({ lines, lost: this.#lost, err: reason }, "lines of run logs are lost");
   }
+}
+
+/** Of the fields of one kept line. */
+const MOST_BYTES_OF_FIELDS = 8192;
+/** Of one text in a line that has too many. */
+const LONGEST_TEXT_OF_FIELDS = 1000;
+
+/** The fields of a line as JSON: cleaned like every line of the log, and short enough to be kept. */
+export function keptFields(fields: object): string {
+  try {
+    const cleaned = redact(JSON.stringify(fields, withoutStacks));
+    // Cut only what is clean already: half a secret may not look like one.
+    const parsed: unknown = JSON.parse(cleaned);
+    return fits(cleaned) ? cleaned : shortened(parsed);
+  } catch {
+    return JSON.stringify({ fields_left_out: "They cannot be written as JSON." });
+  }
+}
+
+function shortened(fields: unknown): string {
+  const short = JSON.stringify(fields, (_, value: unknown) => (typeof value === "string" ? cut(value) : value));
+  return fits(short) ? short : JSON.stringify({ fields_left_out: "They are too long." });
+}
+
+function fits(text: string): boolean {
+  return Buffer.byteLength(text) <= MOST_BYTES_OF_FIELDS;
+}
+
+function cut(text: string): string {
+  return text.length <= LONGEST_TEXT_OF_FIELDS ? text : `${text.slice(0, LONGEST_TEXT_OF_FIELDS - 1)}…`;
+}
+
+/** Where in the program an error arose is for those who can read the log of the process. */
+function withoutStacks(_: string, value: unknown): unknown {
+  if (!(value instanceof Error)) return value;
+  const { stack: _stack, ...rest } = describeError(value);
+  return rest;
 }

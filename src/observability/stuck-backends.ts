@@ -8,16 +8,16 @@ export interface StuckBackend {
   readonly applicationName: string;
 }
 
-const NAME = "vitrina_source_backends_stuck_total";
+const COUNTER_NAME = "vitrina_source_backends_stuck_total";
 
 /** Tells the operator, who alone can do something about it. */
 export function reportStuckBackends(log: Log, registry: Registry): (backend: StuckBackend) => void {
   // The API and a runner of one process share it.
-  const known = registry.getSingleMetric(NAME) as Counter | undefined;
+  const known = registry.getSingleMetric(COUNTER_NAME) as Counter | undefined;
   const counter =
     known ??
     new Counter({
-      name: NAME,
+      name: COUNTER_NAME,
       help: "Backends of sources that were given up because they answered neither in time nor to being ended.",
       registers: [registry],
     });

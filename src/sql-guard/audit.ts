@@ -16,7 +16,6 @@ import { type Mentions, mentionsIn } from "./mentions.ts";
 import { ownCodeOfTables } from "./own-code-of-tables.ts";
 import { byteOffset, type Finding, placeOf, shown, shownPlace } from "./refusal.ts";
 import { type Statement, statementsOf } from "./tree.ts";
-import { excessOfViews } from "./view-sizes.ts";
 
 /**
  * Asks the source what it makes of a query. CREATE VIEW analyses a query without running any of it, not even the
@@ -25,7 +24,7 @@ import { excessOfViews } from "./view-sizes.ts";
  */
 
 /** Nothing here takes long, but a table may be locked by somebody who changes it. */
-const TIMEOUT_MS = 30_000;
+const AUDIT_TIMEOUT_MS = 30_000;
 
 const VIEW = "vitrina_audit";
 const BEFORE_QUERY = `CREATE TEMPORARY VIEW ${VIEW} AS SELECT 1 AS one FROM (\n`;
@@ -46,7 +45,7 @@ export async function audit(
     await session.query(
       `SELECT set_config('search_path', 'pg_catalog, pg_temp', true), set_config('standard_conforming_strings', 'on', true),
               set_config('statement_timeout', $1, true), set_config('jit', 'off', true)`,
-      [String(TIMEOUT_MS)],
+      [String(AUDIT_TIMEOUT_MS)],
     );
     const mentions = mentionsIn(statement.node);
     const relations = await mentionedRelations(session, mentions);
@@ -175,6 +174,59 @@ async function viewSizeFindings(session: SqlSession, starts: readonly unknown[])
     length: Number(length),
   }));
   return excessOfViews(sizes, starts.map(String));
+}
+
+/** One line for each relation that the rule of a view names, or one without a relation. */
+interface RuleSize {
+  readonly view: string;
+  readonly relation: string | null;
+  readonly times: number;
+  readonly length: number;
+}
+
+/** As in `structure.ts`, but views are other people's, who like to make them of one another. */
+const MOST_RELATIONS = 5000;
+/** Of the analysed query, with all stars written out. A column takes a few hundred. */
+const MOST_ANALYSED_CHARACTERS = 24 * 1024 * 1024;
+
+interface Expanded {
+  readonly relations: number;
+  readonly characters: number;
+}
+
+/** What the server plans once every view stands where it is named: views of views multiply. */
+function excessOfViews(sizes: readonly RuleSize[], starts: readonly string[]): readonly Finding[] {
+  const rules = new Map<string, RuleSize[]>();
+  for (const size of sizes) rules.set(size.view, [...(rules.get(size.view) ?? []), size]);
+  const known = new Map<string, Expanded>();
+  const expand = (relation: string): Expanded => {
+    const done = known.get(relation);
+    if (done !== undefined) return done;
+    const rule = rules.get(relation) ?? [];
+    // A rule cannot lead back to its own view, but nothing here depends on that.
+    known.set(relation, { relations: 1, characters: 0 });
+    const total = { relations: rule.length === 0 ? 1 : 0, characters: rule[0]?.length ?? 0 };
+    for (const { relation: inner, times } of rule) {
+      if (inner === null) continue;
+      const { relations, characters } = expand(inner);
+      total.relations += times * relations;
+      total.characters += times * characters;
+    }
+    known.set(relation, total);
+    return total;
+  };
+  const all = starts.map(expand);
+  const relations = all.reduce((sum, one) => sum + one.relations, 0);
+  const characters = all.reduce((sum, one) => sum + one.characters, 0);
+  if (relations > MOST_RELATIONS) {
+    const what = "tables once its views are put in their place";
+    return [{ what: `the query comes to ${relations} ${what}, and at most ${MOST_RELATIONS} are allowed` }];
+  }
+  if (characters <= MOST_ANALYSED_CHARACTERS) return [];
+  const [size, most] = [characters, MOST_ANALYSED_CHARACTERS].map((count) => `${Math.ceil(count / 1024 / 1024)} MiB`);
+  return [
+    { what: `the query comes to ${size} once it is analysed, and at most ${most} are allowed: select fewer columns` },
+  ];
 }
 
 async function functionFindings(session: SqlSession, starts: readonly unknown[]): Promise<readonly Finding[]> {

@@ -6,18 +6,18 @@ import type { Finding } from "./refusal.ts";
  * recursion: thousands of brackets would overflow its stack, and leave it in a state that nobody knows.
  */
 
-const MOST_BYTES = 256 * 1024;
+const MOST_QUERY_BYTES = 256 * 1024;
 const MOST_TOKENS = 100_000;
 /** A third of what the parser endures, and more than anybody writes by hand. */
-const DEEPEST = 300;
+const DEEPEST_NESTING = 300;
 /** PostgreSQL's scanner takes such a run as a whole, puts all but the first sign back, and begins anew. */
 const MOST_SIGNS_IN_A_ROW = 300;
 const SIGNS_IN_A_ROW = new RegExp(`[~!@#^&|\`?+\\-*/%<>=]{${MOST_SIGNS_IN_A_ROW + 1}}`);
 
 export async function findExcess(query: string): Promise<Finding | undefined> {
   const bytes = Buffer.byteLength(query, "utf8");
-  if (bytes > MOST_BYTES)
-    return { what: `a query has at most ${MOST_BYTES / 1024} KiB, and this one has ${bytes} bytes` };
+  if (bytes > MOST_QUERY_BYTES)
+    return { what: `a query has at most ${MOST_QUERY_BYTES / 1024} KiB, and this one has ${bytes} bytes` };
   const offsetAt = (index: number): number => Buffer.byteLength(query.slice(0, index), "utf8");
   const nul = query.indexOf("\0");
   if (nul !== -1) return { offset: offsetAt(nul), what: "a query has no NUL character" };
@@ -33,7 +33,9 @@ export async function findExcess(query: string): Promise<Finding | undefined> {
     return { what: `a query has at most ${MOST_TOKENS} words and signs, and this one has ${tokens.length}` };
   }
   const offset = tooDeepAt(tokens);
-  return offset === undefined ? undefined : { offset, what: `the query nests more than ${DEEPEST} levels deep` };
+  return offset === undefined
+    ? undefined
+    : { offset, what: `the query nests more than ${DEEPEST_NESTING} levels deep` };
 }
 
 interface Token {
@@ -103,7 +105,7 @@ function tooDeepAt(tokens: readonly Token[]): number | undefined {
       level.run += 1;
       depth += 1;
     }
-    if (depth > DEEPEST) return start;
+    if (depth > DEEPEST_NESTING) return start;
   }
   return undefined;
 }

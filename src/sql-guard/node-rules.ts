@@ -1,7 +1,6 @@
 import { OF_OWN_MAKING, refusedByName } from "./functions.ts";
 import { shown } from "./refusal.ts";
 import { type Fields, isObject, namesIn, textOf } from "./tree.ts";
-import { refusedType } from "./type-names.ts";
 
 /** What a node of a query may be, beyond its kind: which tables, functions, types and operators it names. */
 
@@ -81,6 +80,26 @@ function typeRule({ names, pct_type }: Fields, { allowedSchemas }: Surroundings)
   const parts = namesIn(names);
   const why = pct_type === true ? "is taken from a column" : refusedType(parts, allowedSchemas);
   return why === undefined ? undefined : `the type ${shown(...parts)} ${why}`;
+}
+
+/** Texts cast to these name objects of the database, or are parsed by libraries, or belong to PostgreSQL's internals. */
+const REFUSED_TYPES =
+  /^(reg(?!config$|dictionary$)\w+|oid|oidvector|xid8?|cid|xml|refcursor|cstring|internal|aclitem|pg_\w+)$/;
+const ALSO_REFUSED_TYPES =
+  /^(txid_snapshot|information_schema|any\w*|trigger|event_trigger|\w+_handler|unknown|void|opaque)$/;
+
+/** The reason not to use a type, by the name it has in the query; `undefined` when it is an ordinary one. */
+function refusedType(names: readonly string[], allowedSchemas: readonly string[]): string | undefined {
+  const [first = "", second] = names;
+  if (names.length > 2) return "names a database";
+  const schema = second === undefined ? "pg_catalog" : first;
+  if (schema !== "pg_catalog") {
+    return allowedSchemas.includes(schema)
+      ? undefined
+      : `is outside the allowed schemas (${allowedSchemas.join(", ")})`;
+  }
+  const name = second ?? first;
+  return REFUSED_TYPES.test(name) || ALSO_REFUSED_TYPES.test(name) ? "belongs to PostgreSQL's internals" : undefined;
 }
 
 function operatorRule(names: readonly string[]) {

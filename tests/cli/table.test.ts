@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { formatTable } from "../../src/cli/table.ts";
-import { cut, printable, printableLines, textWidth } from "../../src/cli/text-width.ts";
+import { cut, formatTable, printable, printableLines, textWidth } from "../../src/cli/terminal-text.ts";
 import { age, clock } from "../../src/cli/words.ts";
 
 describe("textWidth", () => {

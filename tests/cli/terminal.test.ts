@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { textWidth } from "../../src/cli/text-width.ts";
+import { textWidth } from "../../src/cli/terminal-text.ts";
 import { type CliBench, COMMAND, openCliBench } from "../support/cli.ts";
 
 /** What a person sees: the commands on a real pseudo-terminal of 60 columns. */

@@ -2,8 +2,7 @@ import { describe, expect, it } from "vitest";
 import { VitrinaError } from "../../src/domain/error-catalogue.ts";
 import type { LogLevel } from "../../src/domain/log-level.ts";
 import type { NewRunLogLine } from "../../src/domain/run-log.ts";
-import { keptFields } from "../../src/observability/run-log-fields.ts";
-import { RunLogs } from "../../src/observability/run-logs.ts";
+import { keptFields, RunLogs } from "../../src/observability/run-logs.ts";
 import { recordingLog } from "../support/recording-log.ts";
 import { until } from "../support/until.ts";
 

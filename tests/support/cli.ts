@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import type { Host } from "../../src/cli/host.ts";
 import { freePort } from "../../src/embedded-postgres/free-port.ts";
 import type { RunningPart } from "../../src/main/api.ts";
-import { runProgram } from "../../src/main/run-program.ts";
+import { runProgram } from "../../src/main/program.ts";
 import type { TestDatabase } from "./database.ts";
 import { holdLock } from "./hold-lock.ts";
 import { openStand } from "./stand.ts";

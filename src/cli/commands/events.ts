@@ -1,9 +1,11 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
+import type { ApiClient } from "../api-client.ts";
 import type { Pipeline, Run } from "../api-types.ts";
 import { type Cli, withCli } from "../cli.ts";
-import { type ApiEvent, watchEvents } from "../events.ts";
-import { runText } from "../run-progress.ts";
-import { printable } from "../text-width.ts";
+import { runText } from "../follow-run.ts";
+import { mayPass } from "../poll.ts";
+import { printable } from "../terminal-text.ts";
 
 export function addEventsCommand(program: Command): void {
   program
@@ -35,4 +37,53 @@ function eventText({ name, data }: ApiEvent): string | undefined {
     default:
       return undefined;
   }
+}
+
+interface ApiEvent {
+  readonly name: string;
+  readonly data: unknown;
+}
+
+const COME_BACK_MS = 2000;
+
+/** Every event as it comes. After a lost connection it goes on where it was. */
+async function* watchEvents(
+  api: ApiClient,
+  pipeline: string | undefined,
+  say: (sentence: string) => void,
+): AsyncGenerator<ApiEvent> {
+  const input = { query: pipeline === undefined ? {} : { pipeline } };
+  let lastId: string | undefined;
+  for (let isFirst = true; ; isFirst = false) {
+    try {
+      const headers = lastId === undefined ? {} : { "last-event-id": lastId };
+      for await (const { id, event } of parseEvents(api.stream("watchEvents", input, headers))) {
+        lastId = id ?? lastId;
+        if (event !== undefined) yield event;
+      }
+    } catch (error) {
+      if (isFirst || !mayPass(error)) throw error;
+    }
+    say("The stream has ended; connecting again.");
+    await delay(COME_BACK_MS);
+  }
+}
+
+/** Server-sent events as this API sends them: each with one line of JSON. */
+async function* parseEvents(chunks: AsyncIterable<string>): AsyncGenerator<{ id?: string; event?: ApiEvent }> {
+  let rest = "";
+  for await (const chunk of chunks) {
+    const blocks = (rest + chunk).split("\n\n");
+    rest = blocks.pop() ?? "";
+    yield* blocks.map(parseEvent);
+  }
+}
+
+function parseEvent(block: string): { id?: string; event?: ApiEvent } {
+  const fields = new Map(block.split("\n").map((line) => line.split(/: (.*)/s, 2) as [string, string]));
+  const [id, name, data] = [fields.get("id"), fields.get("event"), fields.get("data")];
+  return {
+    ...(id !== undefined && { id }),
+    ...(name !== undefined && data !== undefined && { event: { name, data: JSON.parse(data) } }),
+  };
 }

@@ -3,7 +3,7 @@ import type { Answer } from "../api-client.ts";
 import { type Cli, withCli } from "../cli.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { poll } from "../poll.ts";
-import { printable } from "../text-width.ts";
+import { printable } from "../terminal-text.ts";
 import { localTime } from "../words.ts";
 
 type Page = Answer<"getRunLog">;

@@ -1,9 +1,8 @@
 import type { Command } from "commander";
 import { stringify } from "yaml";
-import type { Input } from "../api-client.ts";
+import { allPages, type Input } from "../api-client.ts";
 import type { Pipeline } from "../api-types.ts";
 import { type Cli, type Table, withCli } from "../cli.ts";
-import { allPages } from "../pages.ts";
 
 type ListFilter = NonNullable<Input<"listPipelines">["query"]>;
 

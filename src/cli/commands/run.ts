@@ -2,10 +2,9 @@ import type { Command } from "commander";
 import type { Pipeline, Run } from "../api-types.ts";
 import { type Cli, type Table, withCli } from "../cli.ts";
 import { CliFailure, EXIT, type ExitCode } from "../failure.ts";
-import { followRun, type RunRequest, type RunStatus } from "../follow-run.ts";
+import { followRun, type RunRequest, type RunStatus, runProgress } from "../follow-run.ts";
 import { interruptible } from "../poll.ts";
 import { openProgress } from "../progress.ts";
-import { runProgress } from "../run-progress.ts";
 import { count } from "../words.ts";
 import { pipelineTable } from "./pipelines.ts";
 
@@ -37,7 +36,7 @@ async function run(cli: Cli, names: readonly string[], { wait = false }: { wait?
 }
 
 /** True when all of them succeed. */
-export async function waitFor(cli: Cli, names: readonly string[], pipelines: readonly Pipeline[]): Promise<boolean> {
+async function waitFor(cli: Cli, names: readonly string[], pipelines: readonly Pipeline[]): Promise<boolean> {
   const goesOn = "What was asked for goes on; vitrina status shows how far it is.";
   const ends = await interruptible(cli.terminal, goesOn, () => followAll(cli, pipelines));
   const runs = ends.map(({ last_run: run }) => run).filter((run) => run !== null);
@@ -110,4 +109,20 @@ function runSummary(runs: readonly Run[]): Table {
 
 export function secondsOf({ started_at, finished_at }: Run): string {
   return finished_at === null ? "" : ((Date.parse(finished_at) - Date.parse(started_at)) / 1000).toFixed(2);
+}
+
+export function addRestorePreviousCommand(program: Command): void {
+  program
+    .command("restore-previous")
+    .argument("<name>", "name or id of a pipeline that builds a search index")
+    .description("bring back the index as it was before the last full load")
+    .option("--wait", "wait until it is back")
+    .action(withCli(restorePrevious));
+}
+
+async function restorePrevious(cli: Cli, id: string, { wait = false }: { wait?: boolean }): Promise<ExitCode> {
+  const pipeline = await cli.api.request("restorePreviousTarget", { params: { id } });
+  if (wait) return (await waitFor(cli, [id], [pipeline])) ? EXIT.ok : EXIT.failed;
+  cli.show(pipeline, () => pipelineTable([pipeline]));
+  return EXIT.ok;
 }

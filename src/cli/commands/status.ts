@@ -1,8 +1,7 @@
 import type { Command } from "commander";
-import type { Answer } from "../api-client.ts";
+import { type Answer, allPages } from "../api-client.ts";
 import { type Cli, type Table, withCli } from "../cli.ts";
 import { waitingSentence } from "../follow-run.ts";
-import { allPages } from "../pages.ts";
 import { poll } from "../poll.ts";
 import { age, count } from "../words.ts";
 

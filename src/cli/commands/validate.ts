@@ -3,7 +3,7 @@ import { type Answer, ApiProblem } from "../api-client.ts";
 import { type Cli, withCli } from "../cli.ts";
 import { FILE_HELP, readConfigurations, type WrittenConfiguration } from "../configuration-file.ts";
 import { CliFailure, EXIT, type ExitCode } from "../failure.ts";
-import { printable } from "../text-width.ts";
+import { printable } from "../terminal-text.ts";
 import { count } from "../words.ts";
 
 type Validation = Answer<"validatePipeline">;

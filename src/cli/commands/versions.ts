@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError } from "commander";
+import { allPages } from "../api-client.ts";
 import { type Cli, withCli } from "../cli.ts";
 import { diffLines, withoutSameStretches } from "../line-diff.ts";
-import { allPages } from "../pages.ts";
-import { printable } from "../text-width.ts";
+import { printable } from "../terminal-text.ts";
 import { localTime } from "../words.ts";
 import { pipelineTable } from "./pipelines.ts";
 

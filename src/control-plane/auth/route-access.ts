@@ -1,6 +1,9 @@
-import type { Role } from "../../domain/access.ts";
+import type { FastifyRequest, FastifySchema } from "fastify";
+import { mayActAs, type Role } from "../../domain/access.ts";
+import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { ACCESS } from "../access-table.ts";
 import type { Api } from "../api.ts";
+import { problems } from "../problem.ts";
 
 type Access = Role | "anyone";
 
@@ -40,4 +43,33 @@ export function requireAccessOfEveryRoute(api: Api): void {
 
 function accessOfOther({ url, config }: { url: string; config?: { access?: Access } }): Access | undefined {
   return DOCUMENTATION.test(url) ? "anyone" : config?.access;
+}
+
+export function requireRole({ caller }: FastifyRequest, needed: Role | undefined): void {
+  // A route without access cannot be registered; if one slipped through, nobody may use it.
+  if (needed === undefined) throw new VitrinaError("ROLE_TOO_LOW", "Nobody may do this.");
+  if (caller?.role !== undefined && mayActAs(caller.role, needed)) return;
+  const held = caller?.role === undefined ? "your token names no role that is known here" : `you are ${caller.role}`;
+  throw new VitrinaError("ROLE_TOO_LOW", `This needs the role ${needed}; ${held}.`, {
+    extra: { role_needed: needed, role_held: caller?.role ?? null },
+  });
+}
+
+/** Adds to the documentation of an operation what the guard may answer, and the role that it asks for. */
+export function describeAccess<T extends FastifySchema>(schema: T): T {
+  const { operationId, description, response } = schema as {
+    operationId?: string;
+    description?: string;
+    response?: object;
+  };
+  const access = operationId === undefined ? undefined : ACCESS[operationId];
+  if (access === undefined) return schema;
+  if (access === "anyone") return { ...schema, security: [], response: { ...response, ...problems(429) } };
+  return {
+    ...schema,
+    description: [description, `Needs the role ${access}.`].filter(Boolean).join(" "),
+    security: [{ bearer: [] }],
+    response: { ...response, ...problems(401, 403, 429) },
+    "x-required-role": access,
+  };
 }

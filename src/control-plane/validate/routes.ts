@@ -1,6 +1,6 @@
 import type { Pipeline } from "../../domain/pipeline.ts";
 import type { Api, ApiParts } from "../api.ts";
-import { requireRole } from "../auth/require-role.ts";
+import { requireRole } from "../auth/route-access.ts";
 import type { Limited } from "../concurrency-limit.ts";
 import { storedPipeline, tellAllProblems } from "../pipelines/judge.ts";
 import { operations } from "./operations.ts";
