@@ -111,6 +111,38 @@ function knotted(
   return left.length === among.length ? left : knotted(left, imports);
 }
 
+describe("names", () => {
+  /** Made from the OpenAPI document, where a pipeline and a run are called as they are called in the domain. */
+  const MADE = ["cli/api-types.ts"];
+  /** Not yet: the engine and the connectors. */
+  const NOT_YET = [
+    "Answer",
+    "HeldLease",
+    "KeyRange",
+    "Load",
+    "PlanNode",
+    "RefusedRow",
+    "RejectStore",
+    "RunHistory",
+    "ScheduleStore",
+    "Shape",
+    "StagedBatch",
+    "TargetQuestion",
+  ];
+
+  it("no two interfaces, types or classes have the same name", () => {
+    const filesOf = new Map<string, string[]>();
+    for (const file of files.filter((one) => !MADE.includes(one))) {
+      const text = readFileSync(join(SRC, file), "utf8");
+      for (const [, name = ""] of text.matchAll(/^(?:export )?(?:abstract )?(?:interface|type|class) (\w+)/gm)) {
+        filesOf.set(name, [...(filesOf.get(name) ?? []), file]);
+      }
+    }
+    expect(filesOf.size).toBeGreaterThan(300);
+    expect([...filesOf].filter(([name, where]) => where.length > 1 && !NOT_YET.includes(name))).toEqual([]);
+  });
+});
+
 describe("habits", () => {
   const textOf = (file: string): string => readFileSync(join(SRC, file), "utf8");
 

@@ -2,7 +2,7 @@ import { type Operations, type Problem, ROUTES } from "./api-types.ts";
 import { ApiUnreachable, CliFailure, EXIT, type ExitCode } from "./failure.ts";
 
 export type OperationId = keyof Operations;
-export type Answer<Id extends OperationId> = Operations[Id]["answer"];
+export type ApiAnswer<Id extends OperationId> = Operations[Id]["answer"];
 export type Input<Id extends OperationId> = Omit<Operations[Id], "answer">;
 type InputArguments<Id extends OperationId> =
   Record<never, never> extends Input<Id> ? [input?: Input<Id>] : [input: Input<Id>];
@@ -55,10 +55,10 @@ export class ApiClient {
     this.#headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   }
 
-  async request<Id extends OperationId>(id: Id, ...[input]: InputArguments<Id>): Promise<Answer<Id>> {
+  async request<Id extends OperationId>(id: Id, ...[input]: InputArguments<Id>): Promise<ApiAnswer<Id>> {
     const response = await this.#send(id, input, { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
-    if (response.status === 204) return undefined as Answer<Id>;
-    return (await this.#readJson(response)) as Answer<Id>;
+    if (response.status === 204) return undefined as ApiAnswer<Id>;
+    return (await this.#readJson(response)) as ApiAnswer<Id>;
   }
 
   /** An answer that goes on until one side hangs up, piece by piece. */
@@ -139,7 +139,7 @@ function reasonOf(error: unknown): string {
   return cause?.code ?? cause?.message ?? error.message;
 }
 
-interface Page<T> {
+interface ApiPage<T> {
   readonly items: readonly T[];
   readonly next: string | null;
 }
@@ -148,8 +148,8 @@ const PAGE_SIZE = 200;
 
 /** Reads page after page, and gives all of it in the form of one. */
 export async function allPages<T>(
-  read: (page: { limit: number; after?: string }) => Promise<Page<T>>,
-): Promise<Page<T>> {
+  read: (page: { limit: number; after?: string }) => Promise<ApiPage<T>>,
+): Promise<ApiPage<T>> {
   const items: T[] = [];
   for (let after: string | null | undefined; after !== null; ) {
     const page = await read({ limit: PAGE_SIZE, ...(after !== undefined && { after }) });

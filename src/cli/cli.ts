@@ -5,7 +5,7 @@ import { ApiClient } from "./api-client.ts";
 import { CliFailure, EXIT, type ExitCode } from "./failure.ts";
 import { type Host, hostOf } from "./host.ts";
 import { openTerminal, type Terminal } from "./terminal.ts";
-import { type Column, formatTable } from "./terminal-text.ts";
+import { formatTable, type TableColumn } from "./terminal-text.ts";
 
 /** What every command works with. */
 export interface Cli {
@@ -17,7 +17,7 @@ export interface Cli {
 }
 
 export interface Table {
-  readonly columns: readonly Column[];
+  readonly columns: readonly TableColumn[];
   readonly rows: readonly (readonly string[])[];
   /** Said instead of a table without rows. */
   readonly whenEmpty?: string;

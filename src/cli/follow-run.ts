@@ -1,11 +1,11 @@
-import type { Answer } from "./api-client.ts";
+import type { ApiAnswer } from "./api-client.ts";
 import type { Run } from "./api-types.ts";
 import type { Cli } from "./cli.ts";
 import { poll } from "./poll.ts";
-import type { Progress, ProgressLine } from "./progress.ts";
+import type { ProgressDisplay, ProgressLine } from "./progress.ts";
 import { clock, count, localTime, plural } from "./words.ts";
 
-export type RunStatus = Answer<"getPipelineStatus">;
+export type StatusAnswer = ApiAnswer<"getPipelineStatus">;
 
 /** One request to run, which its number tells from earlier and later ones. */
 export interface RunRequest {
@@ -14,7 +14,7 @@ export interface RunRequest {
   readonly number: number;
 }
 
-export function waitingSentence({ reason, since, until }: NonNullable<RunStatus["waiting"]>): string {
+export function waitingSentence({ reason, since, until }: NonNullable<StatusAnswer["waiting"]>): string {
   return `waits since ${localTime(since)}, and tries again at ${localTime(until)}: ${reason}`;
 }
 
@@ -24,9 +24,9 @@ const SAY_UNCLAIMED_AFTER_MS = 10_000;
 export function followRun(
   { api }: Cli,
   { id, name, number }: RunRequest,
-  say: Progress["say"],
-  onSeen: (status: RunStatus) => void,
-): Promise<RunStatus> {
+  say: ProgressDisplay["say"],
+  onSeen: (status: StatusAnswer) => void,
+): Promise<StatusAnswer> {
   const startedAt = performance.now();
   let isHintDue = true;
   let toldWaiting: string | undefined;
@@ -54,7 +54,7 @@ export function followRun(
 }
 
 /** What is waited for: a pipeline, and the newest run of the request. */
-export function runProgress({ name, status, over, last_run: run }: RunStatus): ProgressLine {
+export function runProgress({ name, status, over, last_run: run }: StatusAnswer): ProgressLine {
   // A run that failed is not the end as long as the request is served.
   const state = over && run !== null ? run.status : status;
   const attempt = run !== null && run.attempt > 1 ? `attempt ${run.attempt}` : undefined;

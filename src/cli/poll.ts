@@ -3,8 +3,6 @@ import { ApiProblem } from "./api-client.ts";
 import { ApiUnreachable, EXIT } from "./failure.ts";
 import type { Terminal } from "./terminal.ts";
 
-type Say = (sentence: string) => void;
-
 /** Short runs are over soon; long ones need not be asked often. */
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 1000;
@@ -19,7 +17,7 @@ export interface Poll<T> {
 }
 
 /** Looks again and again until it is over. An API that is away for a while is waited for. */
-export async function poll<T>(say: Say, { look, isOver, onSeen }: Poll<T>): Promise<T> {
+export async function poll<T>(say: Terminal["say"], { look, isOver, onSeen }: Poll<T>): Promise<T> {
   let awaySince: number | undefined;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * PAUSE_GROWTH, LONGEST_PAUSE_MS)) {
     try {

@@ -2,7 +2,7 @@ import type { Terminal } from "./terminal.ts";
 import { cut, printable } from "./terminal-text.ts";
 
 /** Something that goes on, as one line each. */
-export interface Progress {
+export interface ProgressDisplay {
   /** `step` names what is worth a line of its own where lines cannot be drawn over. */
   show(lines: readonly ProgressLine[]): void;
   /** A sentence between the lines. */
@@ -19,12 +19,12 @@ export interface ProgressLine {
 const SAY_AGAIN_MS = 10_000;
 
 /** Lines that are drawn over on a terminal, and plain lines elsewhere. */
-export function openProgress(terminal: Terminal, lineCount: number): Progress {
+export function openProgress(terminal: Terminal, lineCount: number): ProgressDisplay {
   const area = terminal.liveArea;
   return area !== undefined && lineCount < area.height ? liveProgress(terminal, area.width) : plainProgress(terminal);
 }
 
-function liveProgress(terminal: Terminal, width: number): Progress {
+function liveProgress(terminal: Terminal, width: number): ProgressDisplay {
   let drawn = 0;
   return {
     show(lines) {
@@ -41,7 +41,7 @@ function liveProgress(terminal: Terminal, width: number): Progress {
   };
 }
 
-function plainProgress(terminal: Terminal): Progress {
+function plainProgress(terminal: Terminal): ProgressDisplay {
   const said = new Map<string, { readonly step: string; readonly text: string; readonly at: number }>();
   return {
     show(lines) {

@@ -50,7 +50,7 @@ function graphemeWidth(grapheme: string): number {
   return WIDE.test(grapheme) ? 2 : 1;
 }
 
-export interface Column {
+export interface TableColumn {
   readonly title: string;
   readonly align?: "right";
 }
@@ -61,7 +61,7 @@ const LEAST_COLUMN_WIDTH = 12;
 
 /** `terminalWidth` is undefined where nothing may be cut: in files and pipes. */
 export function formatTable(
-  columns: readonly Column[],
+  columns: readonly TableColumn[],
   rows: readonly (readonly string[])[],
   terminalWidth: number | undefined,
 ): string {
@@ -86,7 +86,7 @@ function fittedWidths(wanted: readonly number[], terminalWidth: number | undefin
   return wanted.map((width) => Math.min(width, most));
 }
 
-function padded(cell: string, width: number, align: Column["align"]): string {
+function padded(cell: string, width: number, align: TableColumn["align"]): string {
   const text = cut(cell, width);
   const space = " ".repeat(Math.max(0, width - textWidth(text)));
   return align === "right" ? space + text : text + space;

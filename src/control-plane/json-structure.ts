@@ -8,7 +8,7 @@ const MAX_DEPTH = 32;
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"(?<colon>\s*:)?|[{}[\],]/gy;
 const OTHER = /[^"{}[\],]*/gy;
 
-interface Level {
+interface JsonLevel {
   /** The keys of an object so far; `undefined` in a list. */
   readonly keys: Set<string> | undefined;
   /** The key or the index where we are. */
@@ -20,7 +20,7 @@ interface Level {
  * careless code takes for more than a key. `text` must be valid JSON.
  */
 export function requirePlainStructure(text: string): void {
-  const levels: Level[] = [];
+  const levels: JsonLevel[] = [];
   const pointer = (): string =>
     levels.map(({ at }) => `/${String(at).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
   for (const { token, isKey } of tokensOf(text)) {

@@ -2,7 +2,7 @@ import type { Pipeline } from "./pipeline.ts";
 import type { Run } from "./run.ts";
 
 /** What people watch of a pipeline. */
-export type PipelineChange = Pick<Pipeline, "id" | "name" | "status" | "enabled" | "run_request" | "config_version">;
+export type WatchedPipeline = Pick<Pipeline, "id" | "name" | "status" | "enabled" | "run_request" | "config_version">;
 
 /** What changed since a point, each thing in its latest state. */
 export interface Changes {
@@ -10,7 +10,7 @@ export interface Changes {
   readonly point: string;
   /** False when there is more than could be told, or the point is unknown here: read the lists instead. */
   readonly complete: boolean;
-  readonly pipelines: readonly PipelineChange[];
+  readonly pipelines: readonly WatchedPipeline[];
   /** Runs under way are always among them. */
   readonly runs: readonly Run[];
 }

@@ -11,7 +11,7 @@ export type TaskType = (typeof TASK_TYPES)[number];
 type CodeLanguage = Exclude<TaskType, "SQL">;
 
 /** One row of `etl_pipeline_tasks`, as the meta-store or a request has it: nothing is checked yet. */
-export interface TaskDefinition {
+export interface PlannedTask {
   readonly order_index: number;
   readonly task_type: string;
   readonly body: string;
@@ -24,10 +24,10 @@ export interface TaskPlanConfig {
   readonly type?: string | undefined;
   readonly source_query?: string | null | undefined;
   readonly target_table: string;
-  readonly tasks?: readonly TaskDefinition[] | undefined;
+  readonly tasks?: readonly PlannedTask[] | undefined;
 }
 
-interface Transform {
+interface PlannedTransform {
   readonly language: CodeLanguage;
   /** The name of a function registered in code; never code itself. */
   readonly name: string;
@@ -37,7 +37,7 @@ interface Transform {
 
 export interface TaskPlan {
   readonly readerQuery: string;
-  readonly transforms: readonly Transform[];
+  readonly transforms: readonly PlannedTransform[];
   readonly target: Target;
 }
 
@@ -45,7 +45,7 @@ export interface TaskPlan {
 export const TASK_NAME = /^[a-z][a-z0-9_]{0,62}$/;
 
 /** A task with the place where its author wrote it, since the plan sorts the tasks. */
-type Step = TaskDefinition & { readonly pointer: string };
+type Step = PlannedTask & { readonly pointer: string };
 type Report = (pointer: string, message: string, code?: ErrorCode) => void;
 
 /** Throws with every broken rule at once: the code of all of them, or TASK_PLAN_INVALID where they are of several kinds. */
@@ -71,7 +71,7 @@ export function parseTaskPlan(config: TaskPlanConfig, targets: TargetReader): Ta
 export interface InspectedTaskPlan {
   /** `undefined` when the plan does not begin with a query. */
   readonly reader: { readonly query: string; readonly pointer: string } | undefined;
-  readonly transforms: readonly (Transform & { readonly pointer: string })[];
+  readonly transforms: readonly (PlannedTransform & { readonly pointer: string })[];
   readonly target: Target | undefined;
   readonly targetPointer: string;
   readonly problems: readonly CodedProblem[];
@@ -111,7 +111,7 @@ function checkType({ type = "SQL" }: TaskPlanConfig, followers: readonly Step[],
 }
 
 /** Within 1…n and without a repeat means dense, too. */
-function orderTasks(tasks: readonly TaskDefinition[], report: Report): Step[] {
+function orderTasks(tasks: readonly PlannedTask[], report: Report): Step[] {
   const seen = new Set<number>();
   for (const [position, { order_index, task_type, body, source_table }] of tasks.entries()) {
     const pointer = `/tasks/${position}`;
@@ -146,7 +146,10 @@ function parseTransform(step: Step, report: Report): InspectedTaskPlan["transfor
   return call === undefined ? [] : [{ language, ...call, pointer: `${step.pointer}/body` }];
 }
 
-function parseCall({ body, order_index, pointer }: Step, report: Report): Omit<Transform, "language"> | undefined {
+function parseCall(
+  { body, order_index, pointer }: Step,
+  report: Report,
+): Omit<PlannedTransform, "language"> | undefined {
   const call = body.trim();
   if (call === "") return undefined;
   const name = call.replace(/\s.*$/s, "");

@@ -18,7 +18,7 @@ export interface DataDirLock {
   release(): Promise<void>;
 }
 
-interface Claim {
+interface FolderClaim {
   readonly port: number;
   readonly id: string;
   readonly pid: number;
@@ -57,7 +57,7 @@ function answerWith(id: string): Promise<Server> {
   });
 }
 
-async function takeClaim(root: string, claim: Claim): Promise<void> {
+async function takeClaim(root: string, claim: FolderClaim): Promise<void> {
   const draft = join(root, `instance-${claim.id}.new`);
   await writeFile(draft, JSON.stringify(claim), { mode: 0o600 });
   try {
@@ -104,16 +104,16 @@ async function refuseIfHeld(root: string, number: number): Promise<void> {
 }
 
 /** A file that cannot be read names no holder: it is what a power failure leaves. */
-function parseClaim(text: string | undefined): Claim | undefined {
+function parseClaim(text: string | undefined): FolderClaim | undefined {
   try {
-    const { port, id, pid } = JSON.parse(text ?? "") as Partial<Claim>;
+    const { port, id, pid } = JSON.parse(text ?? "") as Partial<FolderClaim>;
     return port && id && pid ? { port, id, pid } : undefined;
   } catch {
     return undefined;
   }
 }
 
-async function isHeld(claim: Claim): Promise<boolean> {
+async function isHeld(claim: FolderClaim): Promise<boolean> {
   const answer = await askId(claim.port);
   // Silence: a stranger on the port, or a holder that computes without a pause. Then the process decides.
   return answer === "silent" ? isAlive(claim.pid) : answer.id === claim.id;

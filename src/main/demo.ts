@@ -8,7 +8,7 @@ import { inspectTaskPlan } from "../domain/task-plan.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import { grantSourceAccess } from "../meta-store/roles.ts";
 import type { Log } from "../observability/log.ts";
-import { connect } from "../postgres/connection.ts";
+import { type Client, connect } from "../postgres/connection.ts";
 import { databaseError } from "../postgres/errors.ts";
 import type { Settings } from "../settings/settings.ts";
 import { openTaskHost } from "../tasks/open-task-host.ts";
@@ -86,8 +86,6 @@ async function createMarts(writerUrl: string): Promise<void> {
 function isDemoMark(mark: string): boolean {
   return mark.startsWith(DEMO_MARK);
 }
-
-type Client = Awaited<ReturnType<typeof connect>>;
 
 async function connected<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
   const client = await connect({ url, applicationName: "vitrina demo" });

@@ -9,7 +9,7 @@ import type { ReconcileStore } from "./ports/reconciles.ts";
 import type { RejectStore } from "./ports/rejects.ts";
 import type { Claim, RunQueue, RunRequests, ScheduleStore } from "./ports/run-queue.ts";
 import type { RunnerRegistry } from "./ports/runners.ts";
-import type { RunHistory, RunLogs } from "./ports/runs.ts";
+import type { RunHistory, RunLogStore } from "./ports/runs.ts";
 import type { StateStore } from "./ports/state.ts";
 
 /**
@@ -28,7 +28,7 @@ export interface MetaStore {
   readonly queue: RunQueue;
   readonly schedules: ScheduleStore;
   readonly runs: RunHistory;
-  readonly runLogs: RunLogs;
+  readonly runLogs: RunLogStore;
   readonly keys: KeyStore;
   readonly audit: AuditLog;
   readonly answers: AnswerStore;

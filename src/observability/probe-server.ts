@@ -21,7 +21,7 @@ export interface ProbeServer {
   stop(): Promise<void>;
 }
 
-interface Answer {
+interface ProbeAnswer {
   readonly status: number;
   readonly text: string;
   readonly type?: string;
@@ -58,7 +58,7 @@ export async function startProbeServer(parts: ProbeServerParts): Promise<ProbeSe
   };
 }
 
-async function answerTo({ method, url = "" }: IncomingMessage, parts: ProbeServerParts): Promise<Answer> {
+async function answerTo({ method, url = "" }: IncomingMessage, parts: ProbeServerParts): Promise<ProbeAnswer> {
   if (method !== "GET" && method !== "HEAD") return { status: 405, text: "Only GET and HEAD are answered here." };
   switch (url.split("?")[0]) {
     case "/metrics":
@@ -80,9 +80,9 @@ async function answerTo({ method, url = "" }: IncomingMessage, parts: ProbeServe
   }
 }
 
-const OK: Answer = { status: 200, text: "ok" };
+const OK: ProbeAnswer = { status: 200, text: "ok" };
 
-function send(response: ServerResponse, { status, text, type = "text/plain; charset=utf-8" }: Answer): void {
+function send(response: ServerResponse, { status, text, type = "text/plain; charset=utf-8" }: ProbeAnswer): void {
   const headers = { "content-type": type, "x-content-type-options": "nosniff", "cache-control": "no-store" };
   response.writeHead(status, headers).end(text.endsWith("\n") ? text : `${text}\n`);
 }

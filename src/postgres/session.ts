@@ -2,7 +2,7 @@ import pg from "pg";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 
 type Session = Pick<pg.ClientBase, "query">;
-type Settings = Readonly<Record<string, string>>;
+type SessionSettings = Readonly<Record<string, string>>;
 
 /**
  * Names that a statement does not qualify are the server's own. Whoever owns the database, or a schema that is searched
@@ -17,7 +17,7 @@ const OWN_NAMES = { search_path: "pg_catalog, pg_temp" };
 export async function takeSession(
   session: Session,
   connection: pg.ClientConfig,
-  settings: Settings = {},
+  settings: SessionSettings = {},
 ): Promise<void> {
   const wanted = { ...settings, ...OWN_NAMES };
   const announced = (session as { processID?: number | null }).processID ?? 0;
@@ -31,7 +31,7 @@ export async function takeSession(
 const FIRST_ANSWER_MS = 10_000;
 
 /** Changes nothing, and says so, when the backend is another one: a pooler may hand it to other programs next. */
-async function applyIn(session: Session, backend: number, settings: Settings): Promise<boolean> {
+async function applyIn(session: Session, backend: number, settings: SessionSettings): Promise<boolean> {
   // Every name and operator qualified: here the search path is still that of the database's owner.
   const changes = Object.keys(settings).map(
     (_, index) =>

@@ -11,7 +11,7 @@ import { type TracingSettings, tracingFields, tracingSettings } from "./tracing-
 
 /** The only reader of the environment. Everything is checked at once, and every mistake is named in one message. */
 
-type Role = "reader" | "writer" | "meta" | "loader";
+type DatabaseRole = "reader" | "writer" | "meta" | "loader";
 
 const databaseUrl = z.string().refine(isPostgresUrl, "is not a PostgreSQL URL (postgres://user:password@host:5432/db)");
 
@@ -64,7 +64,7 @@ const schema = z.object({
 /** Python and the libraries of its tasks may take a while to import. */
 const TASK_START_TIMEOUT_MS = 60_000;
 
-export interface DatabaseUrls extends Readonly<Record<Exclude<Role, "loader">, string>> {
+export interface DatabaseUrls extends Readonly<Record<Exclude<DatabaseRole, "loader">, string>> {
   /** Without it rows of one database also travel through the runner. */
   readonly loader: string | undefined;
   /** Only for migrations and the demo; nothing else connects with it. */
@@ -226,7 +226,7 @@ function readSourceUrls(environment: Environment): { urls: Map<string, string>; 
  */
 function roleUrls(env: z.infer<typeof schema>, adminUrl: string | undefined): DatabaseUrls {
   const given = { reader: env.READER_DATABASE_URL, writer: env.WRITER_DATABASE_URL, meta: env.META_DATABASE_URL };
-  const derive = (role: Role): string => {
+  const derive = (role: DatabaseRole): string => {
     if (adminUrl === undefined)
       throw invalidSettings([`${role.toUpperCase()}_DATABASE_URL or DATABASE_URL must be set`]);
     const url = new URL(adminUrl);

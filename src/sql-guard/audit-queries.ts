@@ -3,6 +3,8 @@
  * not matter how the session reads values.
  */
 
+export type CatalogueRow = Readonly<Record<string, string | null>>;
+
 /** Objects with a smaller oid came with PostgreSQL itself. */
 const FIRST_OWN_OID = 16_384;
 

@@ -3,6 +3,7 @@ import { harmlessMessage, type ServerError } from "../domain/harmless-message.ts
 import type { SqlSession } from "../domain/sql-session.ts";
 import type { TextPlace } from "../domain/text-place.ts";
 import {
+  type CatalogueRow,
   FUNCTIONS_BY_NAME,
   FUNCTIONS_CALLED,
   MAKES_ROWS,
@@ -14,7 +15,7 @@ import {
 import { type FunctionFacts, refusedByFacts, refusedByName } from "./functions.ts";
 import { type Mentions, mentionsIn } from "./mentions.ts";
 import { ownCodeOfTables } from "./own-code-of-tables.ts";
-import { byteOffset, type Finding, placeOf, shown, shownPlace } from "./refusal.ts";
+import { byteOffset, type GuardFinding, placeOf, shown, shownPlace } from "./refusal.ts";
 import { type Statement, statementsOf } from "./tree.ts";
 
 /**
@@ -29,13 +30,11 @@ const AUDIT_TIMEOUT_MS = 30_000;
 const VIEW = "vitrina_audit";
 const BEFORE_QUERY = `CREATE TEMPORARY VIEW ${VIEW} AS SELECT 1 AS one FROM (\n`;
 
-type Row = Readonly<Record<string, string | null>>;
-
 export async function audit(
   session: SqlSession,
   query: string,
   allowedSchemas: readonly string[],
-): Promise<readonly Finding[]> {
+): Promise<readonly GuardFinding[]> {
   const statement = await onlyStatement(query);
   const canMakeViews = await requireAuditable(session);
   await session.query(`BEGIN ISOLATION LEVEL READ COMMITTED ${canMakeViews ? "READ WRITE" : "READ ONLY"}`);
@@ -84,7 +83,7 @@ async function requireAuditable(session: SqlSession): Promise<boolean> {
     `SELECT pg_is_in_recovery()::text AS standby, current_database()::text AS database, current_user::text AS role,
             has_database_privilege(current_database(), 'TEMPORARY')::text AS temporary`,
   );
-  const { standby, temporary, database, role } = rows[0] as Row;
+  const { standby, temporary, database, role } = rows[0] as CatalogueRow;
   if (standby === "true") return false;
   if (temporary === "true") return true;
   const grant = `GRANT TEMPORARY ON DATABASE ${shown(database ?? "")} TO ${shown(role ?? "")}`;
@@ -100,7 +99,7 @@ async function auditView(
   query: string,
   statement: AuditedStatement,
   allowedSchemas: readonly string[],
-): Promise<readonly Finding[]> {
+): Promise<readonly GuardFinding[]> {
   await session.query(`${BEFORE_QUERY}${statement.text}\n) AS q`).catch((error: unknown) => {
     throw asQueryFailure(error, placeOfMistake(error, query, statement));
   });
@@ -135,7 +134,7 @@ async function auditMentions(
   starts: readonly unknown[],
   { functions, fields }: Mentions,
   allowedSchemas: readonly string[],
-): Promise<readonly Finding[]> {
+): Promise<readonly GuardFinding[]> {
   return [
     ...(await reachedFindings(session, starts, allowedSchemas)),
     ...(await viewSizeFindings(session, starts)),
@@ -151,9 +150,9 @@ async function reachedFindings(
   session: SqlSession,
   starts: readonly unknown[],
   allowedSchemas: readonly string[],
-): Promise<readonly Finding[]> {
+): Promise<readonly GuardFinding[]> {
   const { rows } = await session.query(RELATIONS_REACHED, [starts]);
-  return (rows as Row[]).flatMap(({ schema, name, kind, via_schema, via_name }) => {
+  return (rows as CatalogueRow[]).flatMap(({ schema, name, kind, via_schema, via_name }) => {
     const relation = shown(schema ?? "", name ?? "");
     const through = via_schema === null ? "" : ` (reached through ${shown(via_schema ?? "", via_name ?? "")})`;
     if (!allowedSchemas.includes(schema ?? "")) {
@@ -165,9 +164,9 @@ async function reachedFindings(
   });
 }
 
-async function viewSizeFindings(session: SqlSession, starts: readonly unknown[]): Promise<readonly Finding[]> {
+async function viewSizeFindings(session: SqlSession, starts: readonly unknown[]): Promise<readonly GuardFinding[]> {
   const { rows } = await session.query(SIZES_OF_RULES, [starts]);
-  const sizes = (rows as Row[]).map(({ view, relation, times, length }) => ({
+  const sizes = (rows as CatalogueRow[]).map(({ view, relation, times, length }) => ({
     view: view ?? "",
     relation: relation ?? null,
     times: Number(times),
@@ -195,7 +194,7 @@ interface Expanded {
 }
 
 /** What the server plans once every view stands where it is named: views of views multiply. */
-function excessOfViews(sizes: readonly RuleSize[], starts: readonly string[]): readonly Finding[] {
+function excessOfViews(sizes: readonly RuleSize[], starts: readonly string[]): readonly GuardFinding[] {
   const rules = new Map<string, RuleSize[]>();
   for (const size of sizes) rules.set(size.view, [...(rules.get(size.view) ?? []), size]);
   const known = new Map<string, Expanded>();
@@ -229,9 +228,9 @@ function excessOfViews(sizes: readonly RuleSize[], starts: readonly string[]): r
   ];
 }
 
-async function functionFindings(session: SqlSession, starts: readonly unknown[]): Promise<readonly Finding[]> {
+async function functionFindings(session: SqlSession, starts: readonly unknown[]): Promise<readonly GuardFinding[]> {
   const { rows } = await session.query(FUNCTIONS_CALLED, [starts]);
-  return (rows as Row[]).flatMap((row) => {
+  return (rows as CatalogueRow[]).flatMap((row) => {
     const isPolicy = row["is_policy"] === "true";
     const why = isPolicy ? refusedInPolicy(row) : refusedByFacts(factsOf(row));
     const caller = isPolicy ? `the row security of ${row["via"]}` : row["via"];
@@ -244,7 +243,7 @@ async function functionFindings(session: SqlSession, starts: readonly unknown[])
 const ASKS_WHO_READS = /^(current_setting|pg_has_role|has_\w+_privilege|row_security_active)$/;
 
 /** Policies are the table owner's: what a query may not ask for itself, they may, and functions of extensions, too. */
-function refusedInPolicy(row: Row): string | undefined {
+function refusedInPolicy(row: CatalogueRow): string | undefined {
   const facts = factsOf(row);
   if (facts.builtIn && ASKS_WHO_READS.test(facts.name)) return undefined;
   return refusedByFacts({ ...facts, builtIn: facts.builtIn || row["in_c"] === "true" });
@@ -258,10 +257,10 @@ async function namedFunctionFindings(
   session: SqlSession,
   functions: readonly string[],
   fields: readonly string[],
-): Promise<readonly Finding[]> {
+): Promise<readonly GuardFinding[]> {
   const { rows } = await session.query(FUNCTIONS_BY_NAME, [functions, fields]);
-  return [...new Set((rows as Row[]).map(({ name }) => name ?? ""))].flatMap((name) => {
-    const overloads = (rows as Row[]).filter((row) => row["name"] === name).map(factsOf);
+  return [...new Set((rows as CatalogueRow[]).map(({ name }) => name ?? ""))].flatMap((name) => {
+    const overloads = (rows as CatalogueRow[]).filter((row) => row["name"] === name).map(factsOf);
     const reasons = overloads.map(refusedByFacts);
     const isRefused = overloads.some(({ volatility }) => volatility === "v") || !reasons.includes(undefined);
     const why = refusedByName(name) ?? (isRefused ? reasons.find((reason) => reason !== undefined) : undefined);
@@ -274,14 +273,14 @@ async function ownCodeFindings(
   session: SqlSession,
   starts: readonly unknown[],
   { types, functions, fields, makesArrays }: Mentions,
-): Promise<readonly Finding[]> {
+): Promise<readonly GuardFinding[]> {
   const { rows } = await session.query(OWN_CODE_OF_TYPES, [
     starts,
     types.map(({ schema }) => schema),
     types.map(({ name }) => name),
     makesArrays || [...functions, ...fields].some((name) => new RegExp(MAKES_ROWS).test(name)),
   ]);
-  return (rows as Row[]).flatMap((row) => {
+  return (rows as CatalogueRow[]).flatMap((row) => {
     const why = refusedByFacts(factsOf(row));
     const { type, function: name, does } = row;
     return why === undefined ? [] : [{ what: `the function ${name}, which ${does} values of type ${type}, ${why}` }];
@@ -293,9 +292,9 @@ async function objectFindings(
   session: SqlSession,
   starts: readonly unknown[],
   allowedSchemas: readonly string[],
-): Promise<readonly Finding[]> {
+): Promise<readonly GuardFinding[]> {
   const { rows } = await session.query(OTHER_OBJECTS, [starts]);
-  return (rows as Row[]).flatMap(({ kind, schema, identity, base_type }) => {
+  return (rows as CatalogueRow[]).flatMap(({ kind, schema, identity, base_type }) => {
     const what = `the ${kind} ${identity}`;
     if (kind === "operator") return [{ what: `${what} is not one of PostgreSQL's own operators` }];
     // A type with C functions of its own is part of an extension, wherever that was put.
@@ -304,7 +303,7 @@ async function objectFindings(
   });
 }
 
-function factsOf({ built_in, name, volatility, types }: Row): FunctionFacts {
+function factsOf({ built_in, name, volatility, types }: CatalogueRow): FunctionFacts {
   return {
     name: name ?? "",
     builtIn: built_in === "true",
@@ -313,7 +312,7 @@ function factsOf({ built_in, name, volatility, types }: Row): FunctionFacts {
   };
 }
 
-function shownFunction({ schema, name }: Row): string {
+function shownFunction({ schema, name }: CatalogueRow): string {
   return schema === "pg_catalog" ? shown(name ?? "") : shown(schema ?? "", name ?? "");
 }
 

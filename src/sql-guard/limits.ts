@@ -1,5 +1,5 @@
 import { scan } from "libpg-query";
-import type { Finding } from "./refusal.ts";
+import type { GuardFinding } from "./refusal.ts";
 
 /**
  * What a text must keep to before the parser sees it. The parser itself copes with any grammar, but writes its tree by
@@ -14,7 +14,7 @@ const DEEPEST_NESTING = 300;
 const MOST_SIGNS_IN_A_ROW = 300;
 const SIGNS_IN_A_ROW = new RegExp(`[~!@#^&|\`?+\\-*/%<>=]{${MOST_SIGNS_IN_A_ROW + 1}}`);
 
-export async function findExcess(query: string): Promise<Finding | undefined> {
+export async function findExcess(query: string): Promise<GuardFinding | undefined> {
   const bytes = Buffer.byteLength(query, "utf8");
   if (bytes > MOST_QUERY_BYTES)
     return { what: `a query has at most ${MOST_QUERY_BYTES / 1024} KiB, and this one has ${bytes} bytes` };
@@ -74,7 +74,7 @@ const CLOSED_BY: ReadonlyMap<string, string> = new Map([
 ]);
 const CLOSING = new Set(CLOSED_BY.values());
 
-interface Level {
+interface BracketLevel {
   readonly closedBy: string;
   stacked: number;
   run: number;
@@ -82,13 +82,13 @@ interface Level {
 
 /** Where the depth of the tree could pass the limit: each operator may nest as deep as a bracket does. */
 function tooDeepAt(tokens: readonly Token[]): number | undefined {
-  const levels: Level[] = [{ closedBy: "", stacked: 0, run: 0 }];
+  const levels: BracketLevel[] = [{ closedBy: "", stacked: 0, run: 0 }];
   let depth = 1;
   for (const [index, { start, text, isKeyword }] of tokens.entries()) {
     // After a dot every keyword is a name: t.end ends nothing.
     const isWord = isKeyword && tokens[index - 1]?.text !== ".";
     const word = isWord ? text.toLowerCase() : text;
-    const level = levels.at(-1) as Level;
+    const level = levels.at(-1) as BracketLevel;
     const closedBy = CLOSED_BY.get(word);
     if (closedBy !== undefined) {
       levels.push({ closedBy, stacked: 0, run: 0 });
@@ -111,7 +111,7 @@ function tooDeepAt(tokens: readonly Token[]): number | undefined {
 }
 
 /** Returns the depth that ends here: none where the word closes nothing, for END and CASE may also be names. */
-function closeLevel(levels: Level[], word: string): number {
+function closeLevel(levels: BracketLevel[], word: string): number {
   const opened = levels.findLastIndex(({ closedBy }) => closedBy === word);
   if (opened === -1 || (word === "end" && opened < levels.length - 1)) return 0;
   return levels.splice(opened).reduce((sum, { stacked, run }) => sum + 1 + stacked + run, 0);

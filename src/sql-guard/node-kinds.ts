@@ -7,11 +7,11 @@
 const PLAIN = "plain";
 const NODES = "nodes";
 
-type Fields = Readonly<Record<string, string>>;
+type FieldKinds = Readonly<Record<string, string>>;
 
 const expression = { location: PLAIN };
 
-const KINDS: Readonly<Record<string, Fields>> = {
+const KINDS: Readonly<Record<string, FieldKinds>> = {
   // The statement and its clauses
   SelectStmt: {
     distinctClause: NODES,

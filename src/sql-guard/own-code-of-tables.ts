@@ -1,8 +1,8 @@
 import type { SqlSession } from "../domain/sql-session.ts";
-import { IS_ANY_OWN, OWN_CODE_OF_TABLES } from "./audit-queries.ts";
+import { type CatalogueRow, IS_ANY_OWN, OWN_CODE_OF_TABLES } from "./audit-queries.ts";
 import { OF_OWN_MAKING } from "./functions.ts";
 import { nodesIn } from "./mentions.ts";
-import type { Finding } from "./refusal.ts";
+import type { GuardFinding } from "./refusal.ts";
 import { type Fields, isObject, namesIn, type Statement, statementsOf } from "./tree.ts";
 
 /**
@@ -11,12 +11,13 @@ import { type Fields, isObject, namesIn, type Statement, statementsOf } from "./
  * waits for a row, and reading gives it none.
  */
 
-type Row = Readonly<Record<string, string | null>>;
-
-export async function ownCodeOfTables(session: SqlSession, relations: readonly unknown[]): Promise<readonly Finding[]> {
+export async function ownCodeOfTables(
+  session: SqlSession,
+  relations: readonly unknown[],
+): Promise<readonly GuardFinding[]> {
   const { rows } = await session.query(OWN_CODE_OF_TABLES, [relations]);
-  const findings: Finding[] = [];
-  for (const row of rows as Row[]) {
+  const findings: GuardFinding[] = [];
+  for (const row of rows as CatalogueRow[]) {
     if (!(await mayRun(session, row))) continue;
     const { relation, part, function: name } = row;
     findings.push({ what: `the function ${name}, which ${part} of ${relation} calls, ${OF_OWN_MAKING}` });
@@ -24,7 +25,7 @@ export async function ownCodeOfTables(session: SqlSession, relations: readonly u
   return findings;
 }
 
-async function mayRun(session: SqlSession, { expression, schema, name, body }: Row): Promise<boolean> {
+async function mayRun(session: SqlSession, { expression, schema, name, body }: CatalogueRow): Promise<boolean> {
   const calls = callsIn(await statementOf(`SELECT ${expression}`))?.filter(
     ({ names }) => names.length === 2 && names[0] === schema && names[1] === name,
   );
@@ -43,7 +44,7 @@ async function callsOthers(session: SqlSession, body: string): Promise<boolean> 
     qualified.map((names) => names.at(-2)),
     qualified.map((names) => names.at(-1)),
   ]);
-  return (rows[0] as Row)["own"] === "true";
+  return (rows[0] as CatalogueRow)["own"] === "true";
 }
 
 async function statementOf(text: string): Promise<Statement | undefined> {

@@ -1,13 +1,13 @@
 import { NODE_KINDS } from "./node-kinds.ts";
 import { type Scope, whatIsWrong } from "./node-rules.ts";
-import { type Finding, shown } from "./refusal.ts";
+import { type GuardFinding, shown } from "./refusal.ts";
 import { findExcessOfStructure } from "./structure.ts";
 import { type Fields, isObject, offsetOf, type Statement, statementsOf, textOf } from "./tree.ts";
 
 /** Everything that is wrong with a query as far as its text tells. Throws nothing, whatever the text is. */
-export async function examine(query: string, allowedSchemas: readonly string[]): Promise<readonly Finding[]> {
+export async function examine(query: string, allowedSchemas: readonly string[]): Promise<readonly GuardFinding[]> {
   const statements = await statementsOf(query);
-  if (!Array.isArray(statements)) return [statements as Finding];
+  if (!Array.isArray(statements)) return [statements as GuardFinding];
   const [first, second] = statements as readonly Statement[];
   if (first === undefined) return [{ what: "there is no statement" }];
   if (second !== undefined) {
@@ -50,7 +50,7 @@ const REFUSED_FIELDS: ReadonlyMap<string, string> = new Map([
 
 /** One walk over a tree. Every field of every node is visited, for a table can be named anywhere. */
 class Walk {
-  readonly findings: Finding[] = [];
+  readonly findings: GuardFinding[] = [];
   readonly #allowedSchemas: readonly string[];
 
   constructor(allowedSchemas: readonly string[]) {

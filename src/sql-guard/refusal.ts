@@ -2,7 +2,7 @@ import { VitrinaError } from "../domain/error-catalogue.ts";
 import { placeAfter, type TextPlace } from "../domain/text-place.ts";
 
 /** What is wrong with a query, and where: an offset into its UTF-8 bytes, as PostgreSQL's parser counts. */
-export interface Finding {
+export interface GuardFinding {
   readonly offset?: number | undefined;
   /** Goes on after "Line 3, column 12: ", without a full stop. */
   readonly what: string;
@@ -14,7 +14,7 @@ const MOST_IN_A_SENTENCE = 5;
 const LONGEST_NAME = 80;
 
 /** Places are looked up only for what is told: each costs a walk over the text. */
-export function refusal(query: string, findings: readonly Finding[], cause?: unknown): VitrinaError {
+export function refusal(query: string, findings: readonly GuardFinding[], cause?: unknown): VitrinaError {
   const bytes = Buffer.from(query, "utf8");
   const problems = firstDistinct(findings).map(({ offset, what }) => {
     const place = offset === undefined ? undefined : placeInBytes(bytes, offset);
@@ -29,8 +29,8 @@ export function refusal(query: string, findings: readonly Finding[], cause?: unk
   });
 }
 
-function firstDistinct(findings: readonly Finding[]): readonly Finding[] {
-  const distinct = new Map<string, Finding>();
+function firstDistinct(findings: readonly GuardFinding[]): readonly GuardFinding[] {
+  const distinct = new Map<string, GuardFinding>();
   for (const finding of findings) {
     if (distinct.size === MOST_FINDINGS) break;
     distinct.set(`${finding.offset} ${finding.what}`, finding);

@@ -1,4 +1,4 @@
-import type { Finding } from "./refusal.ts";
+import type { GuardFinding } from "./refusal.ts";
 import { expanded, renamed, type SizedColumn, SizedColumns } from "./sized-columns.ts";
 import { type Fields, isObject, namesIn, offsetOf, textOf } from "./tree.ts";
 import { type Cte, resolveCtes } from "./with-references.ts";
@@ -25,7 +25,7 @@ const LIMITS = {
 
 type Counted = keyof typeof LIMITS;
 
-export function findExcessOfStructure(statement: Fields): Finding | undefined {
+export function findExcessOfStructure(statement: Fields): GuardFinding | undefined {
   try {
     const select = statement["SelectStmt"];
     if (isObject(select)) new Measurer(resolveCtes(statement)).select(select, undefined);
@@ -38,7 +38,7 @@ export function findExcessOfStructure(statement: Fields): Finding | undefined {
 
 /** Ends the counting at the first limit, so that counting is bounded as well. */
 class Excess extends Error {
-  readonly finding: Finding;
+  readonly finding: GuardFinding;
 
   constructor(offset: number | undefined, counted: Counted, count: number) {
     const [limit, what] = LIMITS[counted];
@@ -57,7 +57,7 @@ interface Measure {
 }
 
 /** One SELECT while it is measured. */
-interface Level {
+interface SelectLevel {
   depth: number;
   joined: number;
   items: number;
@@ -99,7 +99,7 @@ class Measurer {
 
   select(fields: Fields, outer: SizedColumns | undefined): Measure {
     this.#add("selects", 1);
-    const level: Level = { depth: 1, joined: 0, items: 0, size: 0, columns: new SizedColumns(outer) };
+    const level: SelectLevel = { depth: 1, joined: 0, items: 0, size: 0, columns: new SizedColumns(outer) };
     this.#with(fields["withClause"], level, outer);
     const columns = isObject(fields["larg"])
       ? this.#setOperation(fields, level, outer)
@@ -111,18 +111,18 @@ class Measurer {
     return { depth: level.depth, joined: level.joined, items: level.items, columns };
   }
 
-  #grow(level: Level, size: number): void {
+  #grow(level: SelectLevel, size: number): void {
     level.size = this.#hold("size", level.size + size);
   }
 
   /** Takes in what stands inside this SELECT: its joins become this one's. */
-  #take(level: Level, { depth, joined, items }: Omit<Measure, "columns">): void {
+  #take(level: SelectLevel, { depth, joined, items }: Omit<Measure, "columns">): void {
     level.depth = this.#hold("depth", Math.max(level.depth, depth + 1));
     level.joined = this.#hold("joined", level.joined + joined);
     level.items = this.#hold("items", level.items + items);
   }
 
-  #with(clause: unknown, level: Level, outer: SizedColumns | undefined): void {
+  #with(clause: unknown, level: SelectLevel, outer: SizedColumns | undefined): void {
     const ctes: readonly unknown[] = isObject(clause) && Array.isArray(clause["ctes"]) ? clause["ctes"] : [];
     for (const node of ctes) {
       const fields = isObject(node) ? node["CommonTableExpr"] : undefined;
@@ -141,7 +141,7 @@ class Measurer {
   }
 
   /** Branches are not joined with one another. */
-  #setOperation(fields: Fields, level: Level, outer: SizedColumns | undefined): readonly SizedColumn[] {
+  #setOperation(fields: Fields, level: SelectLevel, outer: SizedColumns | undefined): readonly SizedColumn[] {
     const [left, right] = [fields["larg"], fields["rarg"]].map((side) =>
       this.select(isObject(side) ? side : {}, outer),
     );
@@ -153,7 +153,7 @@ class Measurer {
     return left.columns.map(({ name, size }) => ({ name, size: Math.max(size, largest) }));
   }
 
-  #plainSelect(fields: Fields, level: Level): readonly SizedColumn[] {
+  #plainSelect(fields: Fields, level: SelectLevel): readonly SizedColumn[] {
     for (const item of listOf(fields["fromClause"])) this.#rangeItem(item, level);
     const rows = listOf(fields["valuesLists"]);
     if (rows.length > 0) return this.#values(rows, level);
@@ -171,7 +171,7 @@ class Measurer {
     });
   }
 
-  #values(rows: readonly unknown[], level: Level): readonly SizedColumn[] {
+  #values(rows: readonly unknown[], level: SelectLevel): readonly SizedColumn[] {
     const sizes: number[] = [];
     for (const row of rows) {
       const items = isObject(row) && isObject(row["List"]) ? listOf(row["List"]["items"]) : [];
@@ -184,7 +184,7 @@ class Measurer {
     return sizes.map((size, index) => ({ name: `column${index + 1}`, size }));
   }
 
-  #rangeItem(node: unknown, level: Level): void {
+  #rangeItem(node: unknown, level: SelectLevel): void {
     for (const [kind, fields] of Object.entries(isObject(node) ? node : {})) {
       if (!isObject(fields)) continue;
       this.#offset = offsetOf(fields) ?? this.#offset;
@@ -201,7 +201,7 @@ class Measurer {
     }
   }
 
-  #relation(fields: Fields, level: Level): void {
+  #relation(fields: Fields, level: SelectLevel): void {
     const cte = this.#ctes.get(fields);
     const measure = cte === undefined ? undefined : this.#measures.get(cte);
     // A table of the source, or a recursive expression inside itself.
@@ -215,7 +215,7 @@ class Measurer {
     level.columns.addItem(fields["alias"], textOf(fields["relname"]), measure.columns);
   }
 
-  #subselect(fields: Fields, level: Level): void {
+  #subselect(fields: Fields, level: SelectLevel): void {
     const query = fields["subquery"];
     const select = isObject(query) ? query["SelectStmt"] : undefined;
     const measure = this.select(isObject(select) ? select : {}, level.columns);
@@ -224,7 +224,7 @@ class Measurer {
   }
 
   /** The number of parts of an expression, with what stands behind its columns. */
-  #size(kind: string, value: unknown, level: Level): number {
+  #size(kind: string, value: unknown, level: SelectLevel): number {
     if (Array.isArray(value)) {
       if (SORTED_LISTS.has(kind)) this.#hold("entries", value.length);
       if (kind === "groupClause") this.#hold("groupings", groupingsOf(value));

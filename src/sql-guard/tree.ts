@@ -1,5 +1,5 @@
 import { type ParseResult, parse, SqlError } from "libpg-query";
-import { byteOffset, type Finding } from "./refusal.ts";
+import { byteOffset, type GuardFinding } from "./refusal.ts";
 
 /** The tree of PostgreSQL's own parser, as it comes, and how to read it. */
 
@@ -14,7 +14,7 @@ export interface Statement {
 }
 
 /** The statements of a text, or why PostgreSQL cannot read it. */
-export async function statementsOf(query: string): Promise<readonly Statement[] | Finding> {
+export async function statementsOf(query: string): Promise<readonly Statement[] | GuardFinding> {
   // The parser refuses an empty text by itself, but calls a text of comments no statements.
   if (query === "") return [];
   try {

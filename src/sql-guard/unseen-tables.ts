@@ -21,7 +21,7 @@ export async function unseenTables(session: SqlSession, query: string, key: stri
 }
 
 /** Something in a FROM: what it is called, what columns it has, and what of it is not seen when only some are used. */
-interface Item {
+interface FromItem {
   readonly name: string;
   readonly columns: readonly string[];
   unseen(used: readonly string[]): Promise<ReadonlySet<string>>;
@@ -30,9 +30,9 @@ interface Item {
 }
 
 /** Common table expressions that can be named somewhere, each with those that its own query can name. */
-interface Scope {
-  readonly names: ReadonlyMap<string, { readonly cte: Fields; readonly scope: Scope | undefined }>;
-  readonly outer: Scope | undefined;
+interface NamedCtes {
+  readonly names: ReadonlyMap<string, { readonly cte: Fields; readonly scope: NamedCtes | undefined }>;
+  readonly outer: NamedCtes | undefined;
 }
 
 const NOTHING: ReadonlySet<string> = new Set();
@@ -60,7 +60,7 @@ class Analysis {
   }
 
   /** `used`: columns of the result; none of them: everything that is read is unseen. */
-  async unseenIn(select: Fields, used: readonly string[], around: Scope | undefined): Promise<ReadonlySet<string>> {
+  async unseenIn(select: Fields, used: readonly string[], around: NamedCtes | undefined): Promise<ReadonlySet<string>> {
     if (this.#underWay.has(select)) return NOTHING;
     const answers = this.#unseen.get(select) ?? new Map<string, ReadonlySet<string>>();
     this.#unseen.set(select, answers);
@@ -95,7 +95,7 @@ class Analysis {
     left: Fields,
     right: Fields,
     used: readonly string[],
-    scope: Scope | undefined,
+    scope: NamedCtes | undefined,
   ): Promise<ReadonlySet<string>> {
     const [ofLeft, ofRight] = [await this.columnsOf(left, scope), await this.columnsOf(right, scope)];
     const usedOfRight = used.flatMap((name) => ofRight[ofLeft.indexOf(name)] ?? []);
@@ -103,7 +103,11 @@ class Analysis {
   }
 
   /** One after the other: a CTE that is under way is one that refers to itself. */
-  async #unseenInOne(select: Fields, used: readonly string[], scope: Scope | undefined): Promise<ReadonlySet<string>> {
+  async #unseenInOne(
+    select: Fields,
+    used: readonly string[],
+    scope: NamedCtes | undefined,
+  ): Promise<ReadonlySet<string>> {
     const items = await this.#itemsOf(listOf(select["fromClause"]), scope);
     const { fromClause, withClause: _, targetList, ...clauses } = select;
     const [ofKey, others] = splitTargets(listOf(targetList), used, items);
@@ -117,12 +121,12 @@ class Analysis {
   }
 
   /** A subquery in the expression of the key: its own column is what is used of it. */
-  async #unseenInValue(select: Fields, scope: Scope | undefined): Promise<ReadonlySet<string>> {
+  async #unseenInValue(select: Fields, scope: NamedCtes | undefined): Promise<ReadonlySet<string>> {
     return this.unseenIn(select, (await this.columnsOf(select, scope)).slice(0, 1), scope);
   }
 
-  async #itemsOf(from: readonly unknown[], scope: Scope | undefined): Promise<Item[]> {
-    const items: Item[] = [];
+  async #itemsOf(from: readonly unknown[], scope: NamedCtes | undefined): Promise<FromItem[]> {
+    const items: FromItem[] = [];
     for (const node of from) {
       const [kind = "", fields] = Object.entries(isObject(node) ? node : {})[0] ?? [];
       if (!isObject(fields)) continue;
@@ -136,7 +140,7 @@ class Analysis {
     return items;
   }
 
-  async #namedItem(fields: Fields, scope: Scope | undefined): Promise<Item> {
+  async #namedItem(fields: Fields, scope: NamedCtes | undefined): Promise<FromItem> {
     const { schemaname, relname } = fields;
     const alias = aliasOf(fields);
     const name = alias.name === "" ? textOf(relname) : alias.name;
@@ -160,7 +164,7 @@ class Analysis {
     };
   }
 
-  async #queryItem(alias: Alias, select: Fields, scope: Scope | undefined): Promise<Item> {
+  async #queryItem(alias: Alias, select: Fields, scope: NamedCtes | undefined): Promise<FromItem> {
     const inner = this.#underWay.has(select) ? [] : await this.columnsOf(select, scope);
     const columns = renamed(inner, alias.columns);
     const own = (used: readonly string[]): string[] => used.flatMap((name) => inner[columns.indexOf(name)] ?? []);
@@ -173,7 +177,7 @@ class Analysis {
     };
   }
 
-  async columnsOf(select: Fields, around: Scope | undefined): Promise<readonly string[]> {
+  async columnsOf(select: Fields, around: NamedCtes | undefined): Promise<readonly string[]> {
     const known = this.#columns.get(select);
     if (known !== undefined) return known;
     // What a CTE that is still being looked at gives by a star is not worth a guess.
@@ -183,7 +187,7 @@ class Analysis {
     return columns;
   }
 
-  async #findColumns(select: Fields, scope: Scope | undefined): Promise<readonly string[]> {
+  async #findColumns(select: Fields, scope: NamedCtes | undefined): Promise<readonly string[]> {
     if (isObject(select["larg"])) return this.columnsOf(select["larg"], scope);
     const items = hasStar(select) ? await this.#itemsOf(listOf(select["fromClause"]), scope) : [];
     return targetsOf(listOf(select["targetList"]), items).map(({ name }) => name);
@@ -215,14 +219,14 @@ const COLUMNS_AND_QUERY = `
          CASE WHEN c.relkind = 'v' THEN pg_get_viewdef(c.oid) END AS query
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2`;
 
-interface Target {
+interface OutputColumn {
   readonly name: string;
   readonly value: unknown;
 }
 
 /** The columns of a SELECT; a star is written out. */
-function targetsOf(list: readonly unknown[], items: readonly Item[]): Target[] {
-  return list.flatMap((entry): Target[] => {
+function targetsOf(list: readonly unknown[], items: readonly FromItem[]): OutputColumn[] {
+  return list.flatMap((entry): OutputColumn[] => {
     const target = (entry as { ResTarget?: Fields }).ResTarget ?? {};
     const reference = referenceOf(target["val"]);
     if (reference?.isStar !== true) {
@@ -258,10 +262,10 @@ function madeUpName(value: unknown): string {
 function splitTargets(
   list: readonly unknown[],
   used: readonly string[],
-  items: readonly Item[],
+  items: readonly FromItem[],
 ): [unknown[], unknown[]] {
   const targets = targetsOf(list, items);
-  const isUsed = ({ name }: Target): boolean => used.includes(name);
+  const isUsed = ({ name }: OutputColumn): boolean => used.includes(name);
   return [targets.filter(isUsed), targets.filter((target) => !isUsed(target))].map((part) =>
     part.map(({ value }) => value),
   ) as [unknown[], unknown[]];
@@ -294,7 +298,7 @@ function referencesIn(nodes: unknown): Reference[] {
 }
 
 /** Without a table's name a column belongs to whoever has it; merged by USING, to all of them. */
-function columnsTaken(item: Item, references: readonly Reference[]): string[] {
+function columnsTaken(item: FromItem, references: readonly Reference[]): string[] {
   const own = new Set(item.columns);
   const taken = references.filter(({ table, column }) => (table === "" ? own.has(column) : table === item.name));
   return [...new Set(taken.map(({ column }) => column))].filter((column) => column !== "");
@@ -310,10 +314,10 @@ function subqueriesIn(node: unknown): Fields[] {
 }
 
 /** Each CTE sees those before it, or all of them if recursive. */
-function scopeOf({ withClause }: Fields, outer: Scope | undefined): Scope | undefined {
+function scopeOf({ withClause }: Fields, outer: NamedCtes | undefined): NamedCtes | undefined {
   if (!isObject(withClause)) return outer;
-  const names = new Map<string, { cte: Fields; scope: Scope | undefined }>();
-  const all: Scope = { names, outer };
+  const names = new Map<string, { cte: Fields; scope: NamedCtes | undefined }>();
+  const all: NamedCtes = { names, outer };
   let before = outer;
   for (const node of listOf(withClause["ctes"])) {
     const cte = (node as { CommonTableExpr?: Fields }).CommonTableExpr;
@@ -325,7 +329,7 @@ function scopeOf({ withClause }: Fields, outer: Scope | undefined): Scope | unde
   return all;
 }
 
-function lookUp(name: string, scope: Scope | undefined): { cte: Fields; scope: Scope | undefined } | undefined {
+function lookUp(name: string, scope: NamedCtes | undefined): { cte: Fields; scope: NamedCtes | undefined } | undefined {
   return scope === undefined ? undefined : (scope.names.get(name) ?? lookUp(name, scope.outer));
 }
 

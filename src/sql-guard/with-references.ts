@@ -12,9 +12,9 @@ interface CountedCte {
   isRecursive: boolean;
 }
 
-interface Scope {
+interface CountedCtes {
   readonly names: Map<string, CountedCte>;
-  readonly outer: Scope | undefined;
+  readonly outer: CountedCtes | undefined;
 }
 
 /** The common table expression that each node stands for: its definition, and every name in FROM that means it. */
@@ -33,7 +33,7 @@ function isInlined({ materialized, references, isRecursive }: CountedCte): boole
 
 function visit(
   value: unknown,
-  scope: Scope | undefined,
+  scope: CountedCtes | undefined,
   found: Map<Fields, CountedCte>,
   inside: CountedCte | undefined,
 ): void {
@@ -60,11 +60,11 @@ function visit(
 /** Each sees those before it, or all of them if recursive. */
 function visitWith(
   { ctes, recursive }: Fields,
-  outer: Scope | undefined,
+  outer: CountedCtes | undefined,
   found: Map<Fields, CountedCte>,
   inside: CountedCte | undefined,
-): Scope {
-  const scope: Scope = { names: new Map(), outer };
+): CountedCtes {
+  const scope: CountedCtes = { names: new Map(), outer };
   const definitions = (Array.isArray(ctes) ? ctes : []).flatMap((node: { CommonTableExpr?: Fields }) => {
     const fields = node.CommonTableExpr;
     if (fields === undefined) return [];
@@ -82,6 +82,6 @@ function visitWith(
   return scope;
 }
 
-function lookUp(name: string, scope: Scope | undefined): CountedCte | undefined {
+function lookUp(name: string, scope: CountedCtes | undefined): CountedCte | undefined {
   return scope === undefined ? undefined : (scope.names.get(name) ?? lookUp(name, scope.outer));
 }

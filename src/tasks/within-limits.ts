@@ -1,4 +1,4 @@
-export interface Limits {
+export interface WorkLimits {
   readonly signal: AbortSignal | undefined;
   readonly timeoutMs: number;
   /** What the caller is told when the time is over. */
@@ -10,7 +10,7 @@ const BUSY_MS = 250;
 const SECOND_LOOK_MS = 1000;
 
 /** Settles as the work does, unless the signal or the clock is first. It does not end the work. */
-export async function withinLimits<T>(work: Promise<T>, { signal, timeoutMs, timeoutError }: Limits): Promise<T> {
+export async function withinLimits<T>(work: Promise<T>, { signal, timeoutMs, timeoutError }: WorkLimits): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   let abort = (): void => undefined;
   const limit = new Promise<never>((_, reject) => {

@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { type Problem, VitrinaError } from "../../src/domain/error-catalogue.ts";
 import type { TargetReader } from "../../src/domain/target.ts";
 import {
+  type PlannedTask,
   parseTaskPlan,
   TASK_TYPES,
-  type TaskDefinition,
   type TaskPlan,
   type TaskPlanConfig,
   type TaskType,
@@ -14,7 +14,7 @@ import { targetsWithin } from "../support/targets.ts";
 const allowList = targetsWithin({ schemas: ["analytics"], indexes: ["film_dim"] });
 const FILM_DIM = { kind: "postgres", schema: "analytics", table: "film_dim" } as const;
 
-const task = (order_index: number, task_type: TaskType | "", body: string, target_table?: string): TaskDefinition => ({
+const task = (order_index: number, task_type: TaskType | "", body: string, target_table?: string): PlannedTask => ({
   order_index,
   task_type,
   body,
@@ -22,7 +22,7 @@ const task = (order_index: number, task_type: TaskType | "", body: string, targe
 });
 const reader = task(1, "SQL", "SELECT 1");
 
-const plan = (tasks: readonly TaskDefinition[], target_table = "analytics.film_dim"): TaskPlan =>
+const plan = (tasks: readonly PlannedTask[], target_table = "analytics.film_dim"): TaskPlan =>
   parseTaskPlan({ source_query: "", target_table, tasks }, allowList);
 
 function problemsOf(config: TaskPlanConfig): readonly Problem[] {
@@ -38,7 +38,7 @@ function problemsOf(config: TaskPlanConfig): readonly Problem[] {
   return [];
 }
 
-const brokenAt = (tasks: readonly TaskDefinition[], target_table = "analytics.film_dim"): string[] =>
+const brokenAt = (tasks: readonly PlannedTask[], target_table = "analytics.film_dim"): string[] =>
   problemsOf({ source_query: "SELECT 1", target_table, tasks }).map(({ pointer }) => pointer);
 
 describe("a pipeline without tasks", () => {
@@ -250,7 +250,7 @@ describe("R2.1 R2.2 type and source_table", () => {
   const copy = task(2, "TYPESCRIPT", "copy");
 
   it("a type names the language of a task that is there", () => {
-    const typed = (type: string, tasks: readonly TaskDefinition[]) =>
+    const typed = (type: string, tasks: readonly PlannedTask[]) =>
       problemsOf({ type, target_table: "analytics.film_dim", tasks }).map(({ pointer }) => pointer);
     expect(typed("TYPESCRIPT", [reader, copy])).toEqual([]);
     expect(typed("SQL", [reader, copy])).toEqual([]);

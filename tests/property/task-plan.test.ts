@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseTaskPlan, type TaskDefinition, type TaskPlanConfig } from "../../src/domain/task-plan.ts";
+import { type PlannedTask, parseTaskPlan, type TaskPlanConfig } from "../../src/domain/task-plan.ts";
 import { targetsWithin } from "../support/targets.ts";
 
 const allowList = targetsWithin({ schemas: ["analytics"], indexes: ["film-*"] });
@@ -13,7 +13,7 @@ const codeBody = fc
 const codeTask = fc.record({ task_type: fc.constantFrom("TYPESCRIPT", "PYTHON"), body: codeBody });
 
 /** A valid plan of one to six tasks, in order. */
-const validConfig: fc.Arbitrary<TaskPlanConfig & { tasks: TaskDefinition[] }> = fc
+const validConfig: fc.Arbitrary<TaskPlanConfig & { tasks: PlannedTask[] }> = fc
   .record({
     target_table: allowedTarget,
     query: fc.string({ minLength: 1 }).filter((text) => text.trim() !== ""),
@@ -30,14 +30,14 @@ const validConfig: fc.Arbitrary<TaskPlanConfig & { tasks: TaskDefinition[] }> = 
     return { target_table, tasks };
   });
 
-type Change = Partial<TaskDefinition>;
+type Change = Partial<PlannedTask>;
 interface Mutation {
   readonly rule: string;
   /** The change that breaks the rule for the task at a position, or `undefined` where the rule does not apply. */
-  change(task: TaskDefinition, position: number, count: number): Change | undefined;
+  change(task: PlannedTask, position: number, count: number): Change | undefined;
 }
 
-const following = (change: Change) => (_: TaskDefinition, position: number) => (position > 0 ? change : undefined);
+const following = (change: Change) => (_: PlannedTask, position: number) => (position > 0 ? change : undefined);
 const MUTATIONS: readonly Mutation[] = [
   { rule: "order_index starts at 1", change: () => ({ order_index: 0 }) },
   { rule: "order_index is dense", change: (_task, _position, count) => ({ order_index: count + 1 }) },

@@ -1,12 +1,12 @@
 import type { Command } from "commander";
-import { type Answer, ApiProblem } from "../api-client.ts";
+import { type ApiAnswer, ApiProblem } from "../api-client.ts";
 import { type Cli, withCli } from "../cli.ts";
 import { FILE_HELP, readConfigurations, type WrittenConfiguration } from "../configuration-file.ts";
 import { requireYes } from "../confirm.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { plural } from "../words.ts";
 
-type Applied = Answer<"applyPipelines">["pipelines"][number];
+type Applied = ApiAnswer<"applyPipelines">["pipelines"][number];
 
 export function addApplyCommands(program: Command): void {
   program

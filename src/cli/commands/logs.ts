@@ -1,16 +1,16 @@
 import { type Command, Option } from "commander";
-import type { Answer } from "../api-client.ts";
+import type { ApiAnswer } from "../api-client.ts";
 import { type Cli, withCli } from "../cli.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { poll } from "../poll.ts";
 import { printable } from "../terminal-text.ts";
 import { localTime } from "../words.ts";
 
-type Page = Answer<"getRunLog">;
-type Line = Page["items"][number];
-type Run = Answer<"getRun">;
+type LogPage = ApiAnswer<"getRunLog">;
+type Line = LogPage["items"][number];
+type RunAnswer = ApiAnswer<"getRun">;
 
-interface Options {
+interface LogsOptions {
   readonly run?: string;
   readonly level?: Line["level"];
   readonly follow?: boolean;
@@ -38,7 +38,7 @@ export function addLogsCommand(program: Command): void {
     .action(withCli(logs));
 }
 
-async function logs(cli: Cli, id: string, options: Options): Promise<void> {
+async function logs(cli: Cli, id: string, options: LogsOptions): Promise<void> {
   let run = options.run === undefined ? await lastRun(cli, id) : await readRun(cli, id, options.run);
   await showLog(cli, run, options);
   while (options.follow === true) {
@@ -49,20 +49,24 @@ async function logs(cli: Cli, id: string, options: Options): Promise<void> {
   }
 }
 
-async function lastRun(cli: Cli, id: string): Promise<Run> {
+async function lastRun(cli: Cli, id: string): Promise<RunAnswer> {
   const { items } = await cli.api.request("listRuns", { params: { id }, query: { limit: 1 } });
   if (items[0] !== undefined) return items[0];
   throw new CliFailure(EXIT.failed, `${id} has never run, so it has no log.`, [`Run it with vitrina run ${id}.`]);
 }
 
-function readRun(cli: Cli, id: string, run_id: string): Promise<Run> {
+function readRun(cli: Cli, id: string, run_id: string): Promise<RunAnswer> {
   return cli.api.request("getRun", { params: { id, run_id } });
 }
 
 /** All lines there are, and with `follow` those that come until the log is over. */
-async function showLog(cli: Cli, { pipeline_id: id, id: run_id }: Run, { level, follow }: Options): Promise<void> {
+async function showLog(
+  cli: Cli,
+  { pipeline_id: id, id: run_id }: RunAnswer,
+  { level, follow }: LogsOptions,
+): Promise<void> {
   let after = "0";
-  const read = (): Promise<Page> =>
+  const read = (): Promise<LogPage> =>
     cli.api.request("getRunLog", {
       params: { id, run_id },
       query: { limit: PAGE_SIZE, after, ...(level && { level }), ...(follow && { wait: WAIT }) },
@@ -81,8 +85,8 @@ async function showLog(cli: Cli, { pipeline_id: id, id: run_id }: Run, { level, 
 }
 
 /** The next run that serves the same request, once there is one; undefined when the request is served. */
-function nextAttempt(cli: Cli, { pipeline_id: id, id: runId, run_request }: Run): Promise<Run | undefined> {
-  const isNext = (run: Run | null): run is Run => run !== null && run.id !== runId;
+function nextAttempt(cli: Cli, { pipeline_id: id, id: runId, run_request }: RunAnswer): Promise<RunAnswer | undefined> {
+  const isNext = (run: RunAnswer | null): run is RunAnswer => run !== null && run.id !== runId;
   return poll(cli.terminal.say, {
     look: () => cli.api.request("getPipelineStatus", { params: { id }, query: { run_request } }),
     isOver: ({ over, last_run }) => over || isNext(last_run),

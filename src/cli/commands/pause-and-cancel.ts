@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import type { Answer } from "../api-client.ts";
 import { type Cli, withCli } from "../cli.ts";
 import { requireYes } from "../confirm.ts";
 import { CliFailure, EXIT } from "../failure.ts";
+import type { StatusAnswer } from "../follow-run.ts";
 import { interruptible, poll } from "../poll.ts";
 import { pipelineTable } from "./pipelines.ts";
 import { statusTable } from "./status.ts";
@@ -30,7 +30,7 @@ async function pause(cli: Cli, id: string, { wait = false }: { wait?: boolean })
   requirePaused(status);
 }
 
-function requirePaused({ name, status, last_run: run }: Answer<"getPipelineStatus">): void {
+function requirePaused({ name, status, last_run: run }: StatusAnswer): void {
   if (status === "PAUSED") return;
   const why = status === "FAILED" ? (run?.error ?? undefined) : undefined;
   throw new CliFailure(EXIT.failed, `${name} was not paused: it is ${status}.`, why === undefined ? [] : [why]);

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
-import type { Answer } from "../api-client.ts";
+import type { ApiAnswer } from "../api-client.ts";
 import { type Cli, type Table, withCli } from "../cli.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { limitOf } from "./runs.ts";
 
-interface Options {
+interface PreviewOptions {
   readonly query?: string;
   readonly connection?: string;
   readonly limit: number;
@@ -21,13 +21,13 @@ export function addPreviewCommand(program: Command): void {
     .action(withCli(preview));
 }
 
-async function preview(cli: Cli, id: string | undefined, options: Options): Promise<void> {
+async function preview(cli: Cli, id: string | undefined, options: PreviewOptions): Promise<void> {
   const answer = await rowsOf(cli, id, options);
   cli.show(answer, () => rowTable(answer));
   if (!cli.isJson && !answer.complete) cli.terminal.say("There are more rows.");
 }
 
-function rowsOf({ api }: Cli, id: string | undefined, options: Options): Promise<Answer<"previewQuery">> {
+function rowsOf({ api }: Cli, id: string | undefined, options: PreviewOptions): Promise<ApiAnswer<"previewQuery">> {
   const { query, connection, limit } = options;
   if (id !== undefined && query === undefined && connection === undefined) {
     return api.request("previewPipeline", { params: { id }, query: { limit } });
@@ -39,7 +39,7 @@ function rowsOf({ api }: Cli, id: string | undefined, options: Options): Promise
   return api.request("previewQuery", { body });
 }
 
-function rowTable({ columns, rows, cut }: Answer<"previewQuery">): Table {
+function rowTable({ columns, rows, cut }: ApiAnswer<"previewQuery">): Table {
   const isCut = new Set(cut.map(({ row, column }) => `${row} ${column}`));
   return {
     columns: columns.map(({ name }) => ({ title: name })),

@@ -1,12 +1,12 @@
 import type { Command } from "commander";
-import type { Answer } from "../api-client.ts";
+import type { ApiAnswer } from "../api-client.ts";
 import { type Cli, type Table, withCli } from "../cli.ts";
 import { EXIT, type ExitCode } from "../failure.ts";
 import { interruptible, poll } from "../poll.ts";
 import { openProgress } from "../progress.ts";
 import { count, plural } from "../words.ts";
 
-type Reconcile = Answer<"getReconcile">;
+type ReconcileAnswer = ApiAnswer<"getReconcile">;
 
 /** So many keys of each kind are listed on the screen; -o json has more. */
 const LISTED_KEYS = 10;
@@ -32,7 +32,7 @@ async function reconcile(cli: Cli, id: string, { wait = false }: { wait?: boolea
   return ended.status === "MATCH" ? EXIT.ok : EXIT.failed;
 }
 
-function follow(cli: Cli, id: string, { id: reconcile_id }: Reconcile): Promise<Reconcile> {
+function follow(cli: Cli, id: string, { id: reconcile_id }: ReconcileAnswer): Promise<ReconcileAnswer> {
   const progress = openProgress(cli.terminal, 1);
   return poll(progress.say, {
     look: () => cli.api.request("getReconcile", { params: { id, reconcile_id } }),
@@ -42,7 +42,7 @@ function follow(cli: Cli, id: string, { id: reconcile_id }: Reconcile): Promise<
   });
 }
 
-function reconcileTable({ status, rows_compared: compared, report }: Reconcile): Table {
+function reconcileTable({ status, rows_compared: compared, report }: ReconcileAnswer): Table {
   const counts = [report?.missing, report?.extra, report?.different, report?.pending];
   return {
     columns: [
@@ -57,7 +57,7 @@ function reconcileTable({ status, rows_compared: compared, report }: Reconcile):
   };
 }
 
-function sayFindings({ terminal, isJson }: Cli, { report, error }: Reconcile): void {
+function sayFindings({ terminal, isJson }: Cli, { report, error }: ReconcileAnswer): void {
   if (isJson) return;
   if (error !== null) terminal.say(`vitrina: ${error}`);
   if (report === null) return;

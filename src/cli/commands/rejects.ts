@@ -4,7 +4,7 @@ import { requireYes } from "../confirm.ts";
 import { plural } from "../words.ts";
 import { limitOf } from "./runs.ts";
 
-interface Options {
+interface RejectsOptions {
   readonly retry?: boolean;
   readonly discard?: boolean;
   readonly yes?: boolean;
@@ -23,7 +23,7 @@ export function addRejectsCommand(program: Command): void {
     .action(withCli(rejects));
 }
 
-async function rejects(cli: Cli, id: string, options: Options): Promise<void> {
+async function rejects(cli: Cli, id: string, options: RejectsOptions): Promise<void> {
   if (options.retry === true) return retry(cli, id);
   if (options.discard === true) return discard(cli, id, options.yes ?? false);
   const page = await cli.api.request("listRejects", { params: { id }, query: { limit: options.limit } });

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { Pipeline, Run } from "../api-types.ts";
 import { type Cli, type Table, withCli } from "../cli.ts";
 import { CliFailure, EXIT, type ExitCode } from "../failure.ts";
-import { followRun, type RunRequest, type RunStatus, runProgress } from "../follow-run.ts";
+import { followRun, type RunRequest, runProgress, type StatusAnswer } from "../follow-run.ts";
 import { interruptible } from "../poll.ts";
 import { openProgress } from "../progress.ts";
 import { count } from "../words.ts";
@@ -48,10 +48,10 @@ async function waitFor(cli: Cli, names: readonly string[], pipelines: readonly P
   return ends.every(({ last_run: run }) => run?.status === "SUCCESS");
 }
 
-function followAll(cli: Cli, pipelines: readonly Pipeline[]): Promise<RunStatus[]> {
+function followAll(cli: Cli, pipelines: readonly Pipeline[]): Promise<StatusAnswer[]> {
   const progress = openProgress(cli.terminal, pipelines.length);
-  const seen: RunStatus[] = pipelines.map((pipeline) => ({ ...pipeline, over: false, last_run: null }));
-  const follow = (request: RunRequest, index: number): Promise<RunStatus> =>
+  const seen: StatusAnswer[] = pipelines.map((pipeline) => ({ ...pipeline, over: false, last_run: null }));
+  const follow = (request: RunRequest, index: number): Promise<StatusAnswer> =>
     followRun(cli, request, progress.say, (status) => {
       seen[index] = status;
       progress.show(seen.map(runProgress));

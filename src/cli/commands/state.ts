@@ -1,15 +1,15 @@
 import { Argument, type Command } from "commander";
-import type { Answer, Input } from "../api-client.ts";
+import type { ApiAnswer, Input } from "../api-client.ts";
 import { type Cli, type Table, withCli } from "../cli.ts";
 import { confirmed } from "../confirm.ts";
 import { CliFailure, EXIT } from "../failure.ts";
 import { localTime } from "../words.ts";
 
-type State = Answer<"getPipelineState">;
+type State = ApiAnswer<"getPipelineState">;
 
 const CHANGES = ["reset", "keep", "set"] as const;
 
-interface Options {
+interface StateOptions {
   readonly yes?: boolean;
   readonly id?: string;
 }
@@ -38,7 +38,7 @@ async function state(
   id: string,
   change: (typeof CHANGES)[number] | undefined,
   value: string | undefined,
-  options: Options,
+  options: StateOptions,
 ): Promise<void> {
   if ((change === "set") !== (value !== undefined) || (change !== "set" && options.id !== undefined)) {
     throw new CliFailure(EXIT.usage, "A value belongs to set, and only there.", [

@@ -1,11 +1,9 @@
 import type { Command } from "commander";
-import { type Answer, allPages } from "../api-client.ts";
+import { allPages } from "../api-client.ts";
 import { type Cli, type Table, withCli } from "../cli.ts";
-import { waitingSentence } from "../follow-run.ts";
+import { type StatusAnswer, waitingSentence } from "../follow-run.ts";
 import { poll } from "../poll.ts";
 import { age, count } from "../words.ts";
-
-type Status = Answer<"getPipelineStatus">;
 
 const QUESTIONS_AT_ONCE = 8;
 
@@ -25,7 +23,7 @@ async function status(cli: Cli, id: string | undefined): Promise<void> {
     return;
   }
   const { items } = await allPages((query) => cli.api.request("listPipelines", { query }));
-  const all: Status[] = [];
+  const all: StatusAnswer[] = [];
   for (let from = 0; from < items.length; from += QUESTIONS_AT_ONCE) {
     const some = items.slice(from, from + QUESTIONS_AT_ONCE);
     all.push(...(await Promise.all(some.map((pipeline) => patientStatusOf(cli, pipeline.id)))));
@@ -34,16 +32,16 @@ async function status(cli: Cli, id: string | undefined): Promise<void> {
   sayErrors(cli, all);
 }
 
-function statusOf(cli: Cli, id: string): Promise<Status> {
+function statusOf(cli: Cli, id: string): Promise<StatusAnswer> {
   return cli.api.request("getPipelineStatus", { params: { id } });
 }
 
 /** Many questions may be too many for a minute; the rest is asked later. */
-function patientStatusOf(cli: Cli, id: string): Promise<Status> {
+function patientStatusOf(cli: Cli, id: string): Promise<StatusAnswer> {
   return poll(cli.terminal.say, { look: () => statusOf(cli, id), isOver: () => true });
 }
 
-export function statusTable(all: readonly Status[]): Table {
+export function statusTable(all: readonly StatusAnswer[]): Table {
   return {
     columns: [
       { title: "NAME" },
@@ -65,11 +63,11 @@ export function statusTable(all: readonly Status[]): Table {
 }
 
 /** A run that succeeded may have left rows behind. */
-function lastRun({ status, rows_rejected }: NonNullable<Status["last_run"]>): string {
+function lastRun({ status, rows_rejected }: NonNullable<StatusAnswer["last_run"]>): string {
   return rows_rejected === 0 ? status : `${status} (${count(rows_rejected)} rejected)`;
 }
 
-function sayErrors(cli: Cli, all: readonly Status[]): void {
+function sayErrors(cli: Cli, all: readonly StatusAnswer[]): void {
   if (cli.isJson) return;
   for (const { name, status, waiting, last_run: run } of all) {
     if (waiting !== null) cli.terminal.say(`${name} ${waitingSentence(waiting)}`);

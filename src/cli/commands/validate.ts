@@ -1,12 +1,12 @@
 import type { Command } from "commander";
-import { type Answer, ApiProblem } from "../api-client.ts";
+import { type ApiAnswer, ApiProblem } from "../api-client.ts";
 import { type Cli, withCli } from "../cli.ts";
 import { FILE_HELP, readConfigurations, type WrittenConfiguration } from "../configuration-file.ts";
 import { CliFailure, EXIT, type ExitCode } from "../failure.ts";
 import { printable } from "../terminal-text.ts";
 import { count } from "../words.ts";
 
-type Validation = Answer<"validatePipeline">;
+type ValidationAnswer = ApiAnswer<"validatePipeline">;
 
 export function addValidateCommand(program: Command): void {
   program
@@ -19,7 +19,7 @@ export function addValidateCommand(program: Command): void {
 
 interface Result {
   readonly name: string;
-  readonly answer: Validation;
+  readonly answer: ValidationAnswer;
   readonly placeOf?: WrittenConfiguration["placeOf"];
 }
 
@@ -40,7 +40,7 @@ async function validate(cli: Cli, id: string | undefined, { file }: { file?: rea
 }
 
 /** As apply would leave it: where the pipeline exists, the fields of the file over those that stand there. */
-async function validateOne({ api }: Cli, { configuration }: WrittenConfiguration): Promise<Validation> {
+async function validateOne({ api }: Cli, { configuration }: WrittenConfiguration): Promise<ValidationAnswer> {
   try {
     const name: unknown = configuration?.name;
     if (typeof name === "string" && (await exists(api, name))) {
@@ -65,7 +65,7 @@ async function exists(api: Cli["api"], id: string): Promise<boolean> {
 }
 
 /** A configuration whose form is wrong cannot be judged as a whole, but its problems are problems like any other. */
-function notReadable({ code, errors, message }: ApiProblem): Validation {
+function notReadable({ code, errors, message }: ApiProblem): ValidationAnswer {
   const places = errors.length > 0 ? errors : [{ pointer: "", message }];
   return {
     valid: false,

@@ -6,13 +6,13 @@ import { inspectTaskPlan } from "../../domain/task-plan.ts";
 import { checkQuery, type GuardRules } from "../../sql-guard/guard.ts";
 import { formProblems } from "../validation.ts";
 
-interface Rule {
+interface ConfigurationRule {
   /** The fields that the rule looks at. */
   readonly fields: readonly (keyof PipelineConfig)[];
   readonly findProblems: (config: PipelineConfig, targets: Targets) => readonly CodedProblem[];
 }
 
-const RULES: readonly Rule[] = [
+const RULES: readonly ConfigurationRule[] = [
   { fields: ["type", "source_query", "target_table", "tasks"], findProblems: planProblems },
   { fields: ["schedule_interval"], findProblems: scheduleProblems },
   { fields: ["mode", "incremental_key", "incremental_id_key"], findProblems: incrementalProblems },

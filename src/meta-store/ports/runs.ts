@@ -18,7 +18,7 @@ export interface RunFilter {
   readonly started_before?: Date | undefined;
 }
 
-export interface RunLogs {
+export interface RunLogStore {
   /** Lines of runs that are gone are left out. */
   append(lines: readonly NewRunLogLine[]): Promise<void>;
   /** Oldest first. `after` may be the id of any line. */

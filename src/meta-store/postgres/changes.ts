@@ -1,4 +1,4 @@
-import type { Changes, PipelineChange } from "../../domain/change.ts";
+import type { Changes, WatchedPipeline } from "../../domain/change.ts";
 import type { PipelineId } from "../../domain/pipeline.ts";
 import type { Run } from "../../domain/run.ts";
 import type { ConnectionOptions, Pool } from "../../postgres/connection.ts";
@@ -36,7 +36,7 @@ async function changesSince(pool: Pool, since: string | null): Promise<Changes> 
   const { rows: points } = await pool.query(POINT, [since]);
   const { point, known } = points[0] as { point: string; known: boolean | null };
   const from = known === true ? since : null;
-  const pipelines = (await pool.query(PIPELINES, [from])).rows as PipelineChange[];
+  const pipelines = (await pool.query(PIPELINES, [from])).rows as WatchedPipeline[];
   const runs = (await pool.query(RUNS, [from])).rows as Run[];
   const complete = known !== false && pipelines.length <= MOST && runs.length <= MOST;
   return complete ? { point, complete, pipelines, runs } : { point, complete, pipelines: [], runs: [] };

@@ -84,20 +84,20 @@ function updatePipeline(
   id: PipelineId,
   patch: PipelinePatch,
   author: string,
-  check: Check = () => undefined,
+  check: MergedCheck = () => undefined,
   expectedVersion?: number,
 ): Promise<Pipeline> {
   return inTransaction(pool, (client) => updateIn(client, id, patch, author, check, expectedVersion));
 }
 
-type Check = (merged: Pipeline) => void | Promise<void>;
+type MergedCheck = (merged: Pipeline) => void | Promise<void>;
 
 async function updateIn(
   client: pg.PoolClient,
   id: PipelineId,
   patch: PipelinePatch,
   author: string,
-  check: Check,
+  check: MergedCheck,
   expectedVersion: number | undefined,
 ): Promise<Pipeline> {
   try {

@@ -2,7 +2,7 @@ import { levelsFrom } from "../../domain/log-level.ts";
 import { isPipelineId, type PipelineId } from "../../domain/pipeline.ts";
 import { LAST_LINES_AFTER_MS, type NewRunLogLine, type RunLogLine } from "../../domain/run-log.ts";
 import type { Pool } from "../../postgres/connection.ts";
-import type { RunLogPage, RunLogRequest, RunLogs } from "../ports/runs.ts";
+import type { RunLogPage, RunLogRequest, RunLogStore } from "../ports/runs.ts";
 import { asking } from "./asking.ts";
 import { invalidPageMark } from "./page-mark.ts";
 import { runNotFound } from "./runs.ts";
@@ -58,7 +58,7 @@ async function stateOf(pool: Pool, id: PipelineId, runId: string): Promise<Pick<
   return rows[0] as Pick<RunLogPage, "run_status" | "over">;
 }
 
-export function runLogs(pool: Pool): RunLogs {
+export function runLogs(pool: Pool): RunLogStore {
   return {
     append: asking("keep the log of a run", (lines) => appendRunLog(pool, lines)),
     read: asking("read the log of a run", (id, runId, page) => readRunLog(pool, id, runId, page)),
