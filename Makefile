@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 .PHONY: start test test-chaos test-soak test-search test-metrics check bench up down clean migrate-db demo logs help
 
-# The stand in containers. DOCKER_COMPOSE=docker-compose is the older program of the same name.
+# For the containers. DOCKER_COMPOSE=docker-compose uses the older standalone program.
 DOCKER_COMPOSE ?= docker compose
 COMPOSE = cd deploy && $(DOCKER_COMPOSE)
 RUNNERS ?= 1
@@ -15,7 +15,7 @@ test: ## run the tests, without the longest
 test-chaos: ## kill, freeze and cut off runners at every point, in every way
 	npm run test:chaos
 
-test-soak: ## random tests at length, and great loads
+test-soak: ## long random tests, and large loads
 	npm run test:soak
 
 test-search: ## run the search suite on real servers
@@ -30,7 +30,7 @@ check: ## formatting, types, unused code and all tests: run it before each commi
 bench: ## measure how fast it is
 	npm run bench
 
-up: deploy/.env ## build and start everything in containers; RUNNERS=3 makes it three runners
+up: deploy/.env ## build and start everything in containers; RUNNERS=3 starts three runners
 	$(COMPOSE) up -d --build --scale etl_runner=$(RUNNERS)
 
 down: deploy/.env ## stop and remove the containers; the data stays

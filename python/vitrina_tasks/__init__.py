@@ -10,7 +10,7 @@
 
 import sys
 
-# Said here, in syntax that every Python 3 reads: the other modules would only fail to parse.
+# Checked here, in syntax that every Python 3 accepts: the other modules would only fail to parse.
 if sys.version_info < (3, 10):
     raise SystemExit("Vitrina's tasks need Python 3.10 or newer; this is Python %d.%d." % sys.version_info[:2])
 

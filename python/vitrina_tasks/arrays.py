@@ -1,4 +1,4 @@
-"""One-dimensional PostgreSQL arrays as text. What PostgreSQL printed is printed again letter by letter."""
+"""One-dimensional PostgreSQL arrays as text. What PostgreSQL printed is reproduced exactly."""
 
 import re
 
@@ -10,7 +10,7 @@ _TO_ESCAPE = re.compile(r'["\\]')
 
 
 def parse_array(text):
-    """The elements as texts; None for more dimensions or bounds of its own (``[0:1]={a,b}``)."""
+    """The elements as texts; None for several dimensions or explicit bounds (``[0:1]={a,b}``)."""
     if not text.startswith("{"):
         return None
     if text == "{}":

@@ -1,4 +1,4 @@
-"""One task with its parameters and columns, and the way of a batch through it: columns of texts → rows → columns."""
+"""One task with its parameters and columns, and how a batch passes through it: columns of texts → rows → columns."""
 
 from collections.abc import Mapping
 from operator import is_, itemgetter
@@ -23,7 +23,7 @@ class OpenTask:
             raise task_failed(task.name, error) from error
 
     def apply(self, columns):
-        """The number of rows, and per column its texts, or None where it is as it came."""
+        """The number of rows, and for each column its texts, or None if it is unchanged."""
         decoded = [_decode(codec_for(type_name), texts) for (_, type_name), texts in zip(self.input, columns)]
         returned = self._run(self._rows(decoded))
         self._check_shape(returned)
@@ -86,7 +86,7 @@ class OpenTask:
                 codec.encode("".join(filter(None, values)))
                 return values
             except WrongValue:
-                pass  # one of them; below it gets its number
+                pass  # one of them is wrong; the loop below finds which
         texts = []
         for value in values:
             try:

@@ -8,7 +8,7 @@ PostgreSQL, a batch as one list per column.
     {"type": "apply", "id", "columns": [[text, …], …]}     → {"type": "applied", "rows": n, "columns": [[…] | null, …]}
     {"type": "close", "id"}                                → {"type": "closed"}
 
-Each request also has ``time_limit_s``. A column that is as it came is answered as null. Any request may be answered
+Each request also has ``time_limit_s``. An unchanged column is answered as null. Any request may be answered
 by ``{"type": "failed", "code", "message", "problems"}``, which may have ``delay_s``.
 """
 
@@ -84,7 +84,7 @@ def main():
 
 
 def take_over_stdio():
-    """The two pipes of the protocol. Whatever else prints goes to stderr, and whoever reads the terminal gets nothing."""
+    """The two pipes of the protocol. Anything else that prints goes to stderr, and reading stdin yields nothing."""
     requests = os.fdopen(os.dup(0), "rb", buffering=_BUFFER)
     replies = os.fdopen(os.dup(1), "wb", buffering=0)
     with open(os.devnull, "rb") as nothing:
@@ -118,12 +118,12 @@ def serve(host, requests, replies):
         faulthandler.cancel_dump_traceback_later()
         del request
         line = json.dumps(reply, ensure_ascii=False, separators=(",", ":"))
-        # Only the message of an exception may still hold what UTF-8 cannot; to JSON it is an escape.
+        # Only the message of an exception may contain what UTF-8 cannot encode; in JSON it becomes an escape.
         write_all(replies, f"{line}\n".encode(errors="backslashreplace"))
 
 
 def read_lines(requests, lines):
-    """In a thread of its own, so that the end of the runner is noticed while a task is at work."""
+    """In its own thread, so that the end of the runner is noticed while a task is working."""
     for line in requests:
         lines.put(line)
     end_group()

@@ -9,7 +9,7 @@ _LONGEST_TRACEBACK = 6000
 
 
 class RetryLater(Exception):
-    """Raised by a task: what it needs is not there now, and will be; the run waits and tries the batch again.
+    """Raised by a task when what it needs is not available yet; the run waits and tries the batch again.
 
     ``delay``: in seconds, no sooner than this.
     """
@@ -35,7 +35,7 @@ def task_failed(name, error, memory_mib=None):
         message = f"Task {name} asks to be tried again later: {error}"
         return TaskProblem("TASK_RETRY_LATER", message, delay=error.delay)
     if isinstance(error, MemoryError):
-        # The task's variables still hold all memory there is; the lines below need a little of it.
+        # The task's variables still hold all the memory; the lines below need a little of it.
         traceback.clear_frames(error.__traceback__)
         what = "ran out of memory" if memory_mib is None else f"ran out of memory; its limit is {memory_mib} MiB"
     elif isinstance(error, SystemExit):

@@ -1,4 +1,4 @@
-"""For tests of tasks: the rows take the same way as in a pipeline, so that a value of a wrong type is found, too."""
+"""For tests of tasks: rows are handled as in a pipeline, so a value of the wrong type is found, too."""
 
 from decimal import Decimal
 
@@ -45,5 +45,5 @@ def _type_of(value):
 
 def _texts(rows, name, codec):
     values = [row.get(name) for row in rows]
-    # Text of a file may stand for any type, as PostgreSQL's own text does.
+    # Text in a file may be of any type, like PostgreSQL's own text.
     return [value if value is None or isinstance(value, str) else codec.encode(value) for value in values]

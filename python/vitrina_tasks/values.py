@@ -1,4 +1,4 @@
-"""Values as the author of a task meets them. Nothing is rounded: what has no exact Python value stays text.
+"""Values as the author of a task sees them. Nothing is rounded: what has no exact Python value stays text.
 
 ===============================================  ==========================================
 PostgreSQL                                       Python
@@ -62,7 +62,7 @@ class Integer(Codec):
 
     def encode(self, value):
         try:
-            # What numpy and pandas return is no int, but knows which one it is.
+            # The integers of numpy and pandas are not int, but can be converted exactly.
             number = operator.index(value)
         except TypeError:
             raise _wrong("int", value) from None
@@ -141,7 +141,7 @@ _CODECS = {
     **dict.fromkeys(("numeric", "decimal"), _NUMERIC),
     **dict.fromkeys(("json", "jsonb"), _JSON),
 }
-# The types whose arrays surely use a comma; extensions may use another separator, so their arrays stay text.
+# The types whose arrays are known to use a comma; extensions may use another separator, so their arrays stay text.
 _COMMA_SEPARATED = re.compile(
     r"text|character varying|varchar|character|name|uuid|date|interval|(time|timestamp)(tz| with(out)? time zone)?"
 )
@@ -159,13 +159,13 @@ def codec_for(type_name):
 
 
 def _float_text(number):
-    # Of float itself: numpy's own floats print their type, too.
+    # float's own repr: numpy's floats would print their type, too.
     text = float.__repr__(number)
     return {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}.get(text, text)
 
 
 def _storable(text):
-    """PostgreSQL keeps no NUL, and UTF-8 has no half of a surrogate pair."""
+    """PostgreSQL cannot store NUL, and UTF-8 cannot encode half a surrogate pair."""
     if "\0" in text:
         raise WrongValue("it has a NUL character, which PostgreSQL cannot keep")
     if not text.isascii():

@@ -9,10 +9,10 @@ const WIDTH = 100;
 const INTRODUCTION = `# Command line
 
 Every command of \`npx vitrina\`, as its \`--help\` shows it. The commands of the first group start Vitrina's parts or work
-on its database; those of the second speak to the API, from any machine that reaches it. Their data goes to standard
-output, and everything that is said about it to standard error.
+on its database; those of the second talk to the API, from any machine that can reach it. Data goes to standard output,
+messages to standard error.
 
-This page is made from the program: \`UPDATE_DOCS=1 npx vitest run tests/cli/help-page.test.ts\` writes it anew.
+This page is generated from the program: \`UPDATE_DOCS=1 npx vitest run tests/cli/help-page.test.ts\` updates it.
 `;
 
 function helpOf(command: Command): string {

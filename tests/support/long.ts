@@ -6,5 +6,5 @@ export const LONG = process.env["TEST_LONG"] !== undefined;
 
 /** Said at the end of `npm test`. */
 export const NOT_RUN =
-  "Not run: every kill and every race on every path (npm run test:chaos), long random tests and great loads (npm run test:soak), " +
+  "Not run: every kill and every race on every path (npm run test:chaos), long random tests and large loads (npm run test:soak), " +
   "indexes on real search servers (npm run test:search; needs Java 21 or ELASTICSEARCH_URL).";

@@ -1,4 +1,4 @@
-"""A task in Python: sorts users into segments by how much and how kindly they rate."""
+"""A task in Python: sorts users into segments by how often and how favourably they rate."""
 
 from vitrina_tasks import task
 

@@ -1,5 +1,5 @@
 """
-The marts of the cinema demo, once an hour: the tables, their search indexes, and whether all of it is right.
+The marts of the cinema demo, once an hour: the tables, their search indexes, and a check that they are right.
 
 The search indexes exist only where Vitrina has a search cluster; start the DAG with {"search": true} to build them.
 """

@@ -1,1 +1,1 @@
-"""Runs, checks and watches the pipelines of Vitrina from Apache Airflow."""
+"""Runs, compares and monitors Vitrina pipelines from Apache Airflow."""

@@ -1,4 +1,4 @@
-"""Until when to wait: seconds since 1970, because a worker and a triggerer have to mean the same; None is never."""
+"""Until when to wait: seconds since 1970, the same for a worker and a triggerer; None means for ever."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def has_passed(deadline: Deadline) -> bool:
 
 
 def at_most(seconds: float, deadline: Deadline) -> float:
-    """So long a wait, unless the deadline comes before its end."""
+    """The given wait, or less if the deadline comes first."""
     return seconds if deadline is None else max(0.0, min(seconds, deadline - time.time()))
 
 

@@ -29,7 +29,7 @@ LONGEST_WAIT_SECONDS = 60
 
 @dataclass(frozen=True)
 class Call:
-    """A request. It may be repeated when it changes nothing, or when a key makes it happen only once."""
+    """A request. It may be repeated if it changes nothing, or if a key makes sure that it is carried out only once."""
 
     method: str
     path: str
@@ -95,11 +95,11 @@ class VitrinaHook(BaseHook):
         return _object(self._send(_reconcile_call(pipeline, reconcile_id)))
 
     def last_success(self, pipeline: str) -> tuple[dict[str, Any], timedelta] | None:
-        """The last run that succeeded, and how long ago that was by the clock of the API."""
+        """The last run that succeeded, and how long ago that was by the API's clock."""
         return _last_success_in(self._send(_last_success_call(pipeline)))
 
     def test_connection(self) -> tuple[bool, str]:
-        """Asks something that needs a valid key, and only once: a person waits in front of the form."""
+        """Makes a request that needs a valid key, without repeating it: a person is waiting at the form."""
         try:
             outcome = self._try(Call("GET", "/pipelines", {"limit": "1"}))
         except VitrinaConnectionError as error:

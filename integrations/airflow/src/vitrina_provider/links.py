@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class VitrinaRunLink(BaseOperatorLink):
-    """Shows every attempt of the request, as the API tells it."""
+    """Shows every attempt of the request, as the API reports it."""
 
     name = "Runs in Vitrina"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """Asked by the worker at the end of the task, so the operator still knows what it followed."""
+        """The worker calls this at the end of the task, so the operator still knows what it followed."""
         del ti_key
         return str(getattr(operator, "link_to_runs", ""))

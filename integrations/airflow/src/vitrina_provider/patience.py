@@ -14,7 +14,7 @@ _LONGEST_DELAY_SECONDS = 10.0
 
 
 class Patience:
-    """For one request. It ends after a time, not after a number: a restart of the API takes as long as it takes."""
+    """For one request. Limited by time, not by a number of tries: how long a restart of the API takes is not known."""
 
     def __init__(self, seconds: float) -> None:
         self._gives_up_at = time.monotonic() + seconds
@@ -22,7 +22,7 @@ class Patience:
 
     def delay_after(self, trouble: VitrinaError) -> float | None:
         """Seconds until the next try; None when there is none."""
-        # Spread, so that a hundred tasks do not come back in the same moment.
+        # Spread out, so that a hundred tasks do not come back at the same moment.
         delay = trouble.retry_after_seconds or self._delay * random.uniform(0.5, 1.0)  # noqa: S311
         self._delay = min(self._delay * 2, _LONGEST_DELAY_SECONDS)
         if not trouble.may_pass or time.monotonic() + delay > self._gives_up_at:

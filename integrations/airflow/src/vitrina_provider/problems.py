@@ -1,4 +1,4 @@
-"""What can go wrong between Airflow and Vitrina, and which of it may pass by itself."""
+"""What can go wrong between Airflow and Vitrina, and which of it is temporary."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 if TYPE_CHECKING:
     import httpx
 
-# Codes of failed runs behind which trouble stands that may pass: `retry`, `wait` and `reconnect` in Vitrina's table of errors.
+# Codes of failed runs whose cause may be temporary: `retry`, `wait` and `reconnect` in Vitrina's table of errors.
 # Vitrina has already repeated such a run itself; Airflow may do so again, later. A test compares the two tables.
 PASSING_CODES = frozenset(
     {
@@ -32,7 +32,7 @@ PASSING_CODES = frozenset(
 class VitrinaError(Exception):
     """What a request to Vitrina can end in. The text is for a person: what is wrong, and what to do."""
 
-    # True when the same request may succeed a little later, without anybody's help.
+    # True when the same request may succeed a little later, without anybody doing anything.
     may_pass: bool = False
     retry_after_seconds: float | None = None
 
@@ -66,7 +66,7 @@ class VitrinaUnreachableError(VitrinaError):
 
 
 def problem_in(response: httpx.Response) -> VitrinaApiError | None:
-    """The problem that an answer tells, also when a proxy in between and not Vitrina wrote it."""
+    """The problem in an answer, even if it comes from a proxy and not from Vitrina."""
     if response.is_success:
         return None
     try:
@@ -79,5 +79,5 @@ def problem_in(response: httpx.Response) -> VitrinaApiError | None:
 
 
 def task_failure(message: str, *, may_pass: bool) -> AirflowException:
-    """Airflow repeats a task only where that can help: AirflowFailException ends it whatever retries are left."""
+    """Airflow retries a task only where that can help: AirflowFailException ends it even if retries are left."""
     return AirflowException(message) if may_pass else AirflowFailException(message)

@@ -14,7 +14,7 @@ def is_over(reconcile: dict[str, Any]) -> bool:
 
 
 def result_of(pipeline: str, reconcile: dict[str, Any], max_differences: int | None) -> dict[str, Any]:
-    """What goes to XCom; more differences than allowed fail the task. Without a limit they are only told."""
+    """What goes to XCom; more differences than allowed fail the task. Without a limit they are only reported."""
     status = reconcile["status"]
     if status == "FAILED":
         code = reconcile["error_code"] or "UNKNOWN"

@@ -22,13 +22,13 @@ _STOPPED = ("PAUSED", "CANCELLED")
 
 
 def has_ended_badly(status: dict[str, Any]) -> bool:
-    """True when nothing of the request is under way any more, and it did not succeed."""
+    """True when the request is over and did not succeed."""
     run = status["last_run"]
     return bool(status["over"]) and (run is None or run["status"] != "SUCCESS")
 
 
 def is_stuck(status: dict[str, Any]) -> bool:
-    """Runners take only enabled pipelines, so this one would be waited for in vain."""
+    """Runners take only enabled pipelines, so waiting for this one would never end."""
     return status["status"] == "RUN_REQUESTED" and not status["enabled"]
 
 

@@ -1,4 +1,4 @@
-"""The Idempotency-Keys of a task: what lets a repeated task find the run that it has already asked for."""
+"""The Idempotency-Keys of a task: they let a retried task find the run that it has already requested."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def task_key(context: Context, operation: str, pipeline: str) -> str:
     Airflow raises `max_tries` by the tries used so far when a task is cleared, and leaves it alone when it retries. So
     its distance from `retries` tells one series of tries from the next. Nothing has to be stored in Airflow, and there
     is no moment between asking and storing in which a lost worker could forget that it has asked. A number is appended:
-    when what an earlier try asked for has ended badly, the next number asks anew.
+    when what an earlier try asked for has ended badly, the next number makes a new request.
     """
     ti = context["ti"]
     series = ti.max_tries - (ti.task.retries or 0)

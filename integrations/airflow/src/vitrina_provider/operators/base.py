@@ -1,4 +1,4 @@
-"""What the operators have in common: the connection, deferring, and a limit of time."""
+"""What the operators have in common: the connection, deferring, and a time limit."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class VitrinaOperator(BaseOperator):
 
 @contextmanager
 def failing_the_task() -> Iterator[None]:
-    """Turns what the API refuses into a failed task, which Airflow repeats only where that can help."""
+    """Turns a refusal of the API into a failed task, which Airflow retries only if that can help."""
     try:
         yield
     except VitrinaError as error:

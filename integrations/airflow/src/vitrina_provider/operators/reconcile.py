@@ -23,7 +23,7 @@ class VitrinaReconcileOperator(VitrinaOperator):
     """
     Compares source and target of a pipeline, and fails when they differ.
 
-    Nothing is changed by it, so a killed task lets the comparison end by itself. A retried task goes on waiting for
+    It changes nothing, so when the task is killed the comparison may finish. A retried task keeps waiting for
     the comparison that it has already asked for; when that one found differences, it compares again.
 
     :param max_differences: so many rows may be missing, extra or different; None only tells and never fails for them

@@ -27,14 +27,14 @@ Answer = TypeVar("Answer")
 
 class VitrinaRunPipelineOperator(VitrinaOperator):
     """
-    Runs a pipeline of Vitrina and waits until the run has ended, over all its attempts and runners.
+    Runs a Vitrina pipeline and waits until the run has ended, across all its attempts and runners.
 
-    A retried task goes on waiting for the run that it has already asked for, or takes its success; only when that run
+    A retried task keeps waiting for the run that it has already requested, or takes its success; only when that run
     has failed does it ask for another one. XCom gets the id of the run and its counts of rows.
 
     :param full: forget the position first, so that everything is read again; needs a key of the role admin
-    :param when_killed: `pause` stops the run after its batch, `detach` lets it go on; also used when `timeout` is over
-    :param fail_fast: do not let Airflow retry what cannot get better by itself, such as a wrong query
+    :param when_killed: `pause` stops the run after its batch, `detach` lets it continue; also used when `timeout` is over
+    :param fail_fast: do not let Airflow retry what a retry cannot fix, such as a wrong query
     :param wait_seconds: how long one request waits for the end, 1 to 60
     """
 
@@ -68,7 +68,7 @@ class VitrinaRunPipelineOperator(VitrinaOperator):
             return self._follow(pipeline_id, run_request, deadline)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """The trigger tells only that it is time to look: what it saw may be minutes old."""
+        """The trigger only says that it is time to check: what it saw may be minutes old."""
         del context
         with failing_the_task():
             return self._follow(event["pipeline_id"], event["run_request"], event["deadline"])
@@ -80,7 +80,7 @@ class VitrinaRunPipelineOperator(VitrinaOperator):
 
     @property
     def link_to_runs(self) -> str:
-        """Every attempt of what was followed; empty when nothing was asked for."""
+        """Every attempt of the request that was followed; empty if nothing was requested."""
         if self.followed is None:
             return ""
         pipeline_id, run_request = self.followed
@@ -88,7 +88,7 @@ class VitrinaRunPipelineOperator(VitrinaOperator):
 
     def _request_run(self, key: str, deadline: Deadline) -> tuple[str, int]:
         if self.full:
-            # By the same key in every try: what a retry continues must not be forgotten again.
+            # With the same key in every try: a retry must not reset what it continues.
             self._when_at_rest(partial(self.hook.reset_state, self.pipeline, f"{key}-reset"), deadline)
         for number in itertools.count():
             ask = partial(self.hook.request_run, self.pipeline, f"{key}-{number}")
@@ -104,7 +104,7 @@ class VitrinaRunPipelineOperator(VitrinaOperator):
         return pipeline_id, run_request
 
     def _when_at_rest(self, ask: Callable[[], Answer], deadline: Deadline) -> Answer:
-        """A pause under way, or for `full` another run, must end before the request is accepted."""
+        """A pause in progress, or for `full` another run, must end before the request is accepted."""
         while True:
             try:
                 return ask()
@@ -150,7 +150,7 @@ class VitrinaRunPipelineOperator(VitrinaOperator):
         self.defer(trigger=trigger, method_name="execute_complete")
 
     def _leave(self, pipeline_id: str, run_request: int) -> None:
-        """Never fails: the task ends anyway, and why it ends is what its log should say last."""
+        """Never fails: the task ends anyway, and the last line of its log should say why."""
         if self.when_killed == "detach":
             self.log.info("Request %d goes on in Vitrina.", run_request)
             return

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 class VitrinaFreshnessSensor(BaseSensorOperator):
     """
-    Waits until a pipeline has succeeded not longer ago than `max_age`, by the clock of the API.
+    Waits until the last success of a pipeline is no older than `max_age`, by the API's clock.
 
     XCom gets the id of that run and when it ended. `mode`, `poke_interval`, `timeout` and `soft_fail` are those of
     every sensor.

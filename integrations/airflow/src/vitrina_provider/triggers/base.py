@@ -1,4 +1,4 @@
-"""What the triggers have in common: they look until it is time for the task to go on, and decide nothing themselves."""
+"""What the triggers have in common: they watch until the task should continue, and decide nothing themselves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 class VitrinaTrigger(BaseTrigger):
     """
-    Fires when something has come to its end, when the deadline is over, or when the API is in trouble.
+    Fires when what it watches has ended, when the deadline has passed, or when the API fails.
 
     In each case the task asks the API itself and judges the answer, so that a task ends in the same way whether it
     waited here or in its worker.
@@ -39,7 +39,7 @@ class VitrinaTrigger(BaseTrigger):
 
     @abc.abstractmethod
     async def has_ended(self) -> bool:
-        """Looks, and waits a while if it has not ended yet, but not beyond the deadline."""
+        """Checks, and waits a while if it has not ended yet, but not beyond the deadline."""
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         try:
@@ -47,5 +47,5 @@ class VitrinaTrigger(BaseTrigger):
                 pass
         except VitrinaError as error:
             self.log.warning("%s", error)
-        # What was waited for goes along, so that the task needs no memory of its own.
+        # The event says what was waited for, so the task needs to remember nothing.
         yield TriggerEvent(self.serialize()[1])

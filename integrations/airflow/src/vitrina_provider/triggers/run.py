@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class VitrinaRunTrigger(VitrinaTrigger):
-    """The API itself waits (`status?wait=…`), so an end is known at once and few requests are made."""
+    """The API itself waits (`status?wait=…`), so the end is noticed at once with few requests."""
 
     def __init__(
         self,
