@@ -1,8 +1,12 @@
+import { randomUUID } from "node:crypto";
+import { STATUS_CODES } from "node:http";
+import type { Socket } from "node:net";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Log } from "../observability/log.ts";
+import type { Api } from "./api.ts";
 import { bodyTooLarge, unsupportedMediaType } from "./body-parser.ts";
-import { pathOf, sendProblem } from "./problem.ts";
+import { PROBLEM_TYPE, pathOf, problemBody, sendProblem } from "./problem.ts";
 
 export function handleError(log: Log) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
@@ -83,4 +87,64 @@ function forStrangers(error: VitrinaError, { id }: FastifyRequest): VitrinaError
 function internal(cause: VitrinaError, requestId: string): VitrinaError {
   const detail = `Vitrina could not answer. The log says why, under the request id ${requestId}.`;
   return new VitrinaError("INTERNAL", detail, { cause, extra: { request_id: requestId } });
+}
+
+/** Answers what never became a request: not HTTP, headers without end, or a sender who stops in the middle. */
+export function handleClientError(log: Log) {
+  return (error: NodeJS.ErrnoException, socket: Socket): void => {
+    if (error.code === "ECONNRESET" || !socket.writable) return void socket.destroy();
+    const problem = whyNoRequest(error);
+    const body = JSON.stringify(problemBody(problem, "/"));
+    log.debug({ request_id: randomUUID(), code: problem.code }, "not a request");
+    const head = [
+      `HTTP/1.1 ${problem.httpStatus} ${STATUS_CODES[problem.httpStatus]}`,
+      `content-type: ${PROBLEM_TYPE}`,
+      `content-length: ${Buffer.byteLength(body)}`,
+      "connection: close",
+    ];
+    socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+  };
+}
+
+function whyNoRequest(error: NodeJS.ErrnoException): VitrinaError {
+  switch (error.code) {
+    case "HPE_HEADER_OVERFLOW":
+      return new VitrinaError("HEADERS_TOO_LARGE", "The URL and the headers together are larger than 16 KiB.");
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return new VitrinaError("REQUEST_TIMEOUT", "The request did not arrive completely in time.");
+    default:
+      return new VitrinaError("MALFORMED_REQUEST", "What was sent is not HTTP.", { hint: "Send an HTTP/1.1 request." });
+  }
+}
+
+/**
+ * The router answers 404 where a path exists but not with that method. To answer 405 and name the methods, every path
+ * registered by `register` also gets a route for the methods it lacks.
+ */
+export async function withOtherMethodsRefused(api: Api, register: () => Promise<void>): Promise<void> {
+  const methodsOf = new Map<string, Set<string>>();
+  let collecting = true;
+  api.addHook("onRoute", ({ url, method }) => {
+    if (!collecting) return;
+    methodsOf.set(url, new Set([...(methodsOf.get(url) ?? []), ...[method].flat()]));
+  });
+  await register();
+  collecting = false;
+  for (const [url, methods] of methodsOf) refuseOtherMethods(api, url, methods);
+}
+
+function refuseOtherMethods(api: Api, url: string, methods: ReadonlySet<string>): void {
+  const allow = [...methods].sort().join(", ");
+  api.route({
+    url,
+    method: api.supportedMethods.filter((method) => !methods.has(method)),
+    schema: { hide: true },
+    config: { access: "anyone" },
+    // Before the body is looked at: whatever it is, the method is wrong.
+    onRequest: async (request, reply) => {
+      reply.header("allow", allow);
+      throw new VitrinaError("METHOD_NOT_ALLOWED", `${pathOf(request)} has no ${request.method}, only ${allow}.`);
+    },
+    handler: () => undefined,
+  });
 }

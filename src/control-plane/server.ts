@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { Socket } from "node:net";
 import helmet from "@fastify/helmet";
 import Fastify from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
@@ -13,20 +14,15 @@ import { acceptJsonOnly, BODY_LIMIT_BYTES } from "./body-parser.ts";
 import { ChangeListener } from "./changes/change-listener.ts";
 import { EventFeed } from "./changes/event-feed.ts";
 import { eventRoutes } from "./changes/routes.ts";
-import { handleClientError } from "./client-errors.ts";
-import { closePromptly } from "./close-promptly.ts";
 import { limitConcurrency, takeTurns } from "./concurrency-limit.ts";
-import { handleError, handleUnknownPath } from "./error-handler.ts";
+import { handleClientError, handleError, handleUnknownPath, withOtherMethodsRefused } from "./error-handler.ts";
 import { healthRoutes } from "./health/routes.ts";
 import { keyRoutes } from "./keys/routes.ts";
-import { countRequests } from "./metrics/http-metrics.ts";
 import { createPipelineGauges, type PipelineGauges } from "./metrics/pipeline-gauges.ts";
-import { metricsRoutes } from "./metrics/routes.ts";
+import { countRequests, metricsRoutes } from "./metrics/routes.ts";
 import { hideFromDocumentation, registerDocumentation } from "./openapi.ts";
-import { withOtherMethodsRefused } from "./other-methods.ts";
 import { applyRoute } from "./pipelines/apply.ts";
-import { reloadConfigRoute } from "./pipelines/reload-config.ts";
-import { pipelineRoutes } from "./pipelines/routes.ts";
+import { pipelineRoutes, reloadConfigRoute } from "./pipelines/routes.ts";
 import { stateRoutes } from "./pipelines/state-routes.ts";
 import { previewRoutes } from "./preview/routes.ts";
 import { reconcileRoutes } from "./reconcile/routes.ts";
@@ -43,7 +39,7 @@ import { versionRoutes } from "./versions/routes.ts";
 
 /** The control-plane: reads and writes the meta-store, and asks sources and targets only to explain themselves. */
 export async function buildServer(given: Omit<ApiParts, "asking">): Promise<Api> {
-  const parts = { ...given, asking: takeTurns(MOST_AT_ONCE, "checks of queries", ASKING_PATIENCE_MS) };
+  const parts = { ...given, asking: takeTurns(MOST_QUESTIONS_AT_ONCE, "checks of queries", ASKING_PATIENCE_MS) };
   const onError = handleError(parts.log);
   const api = Fastify({
     bodyLimit: BODY_LIMIT_BYTES,
@@ -101,7 +97,7 @@ function receivingLimits({ requestTimeoutMs, trustedProxies }: ApiSettings) {
 }
 
 /** Each of these may keep a source busy. */
-const MOST_AT_ONCE = 4;
+const MOST_QUESTIONS_AT_ONCE = 4;
 /** Shorter than most clients wait for an answer. */
 const ASKING_PATIENCE_MS = 20_000;
 
@@ -128,8 +124,8 @@ async function registerRoutes(
 ): Promise<void> {
   const open = { schema: { hide: true }, config: { access: "anyone" } } as const;
   api.get("/", open, (_, reply) => reply.redirect("/docs"));
-  const validations = limitConcurrency(MOST_AT_ONCE, "validations");
-  const previews = limitConcurrency(MOST_AT_ONCE, "previews");
+  const validations = limitConcurrency(MOST_QUESTIONS_AT_ONCE, "validations");
+  const previews = limitConcurrency(MOST_QUESTIONS_AT_ONCE, "previews");
   // The same paths answer with and without the prefix; only the first are documented.
   for (const { prefix, documented } of [
     { prefix: "/api/v1", documented: true },
@@ -168,5 +164,24 @@ function logRequests(api: Api, log: Log): void {
     const { id, method, url } = request;
     const ms = Math.round(reply.elapsedTime);
     log.debug({ request_id: id, method, url, status: reply.statusCode, ms }, "request");
+  });
+}
+
+/** Requests under way get so long to be answered. */
+const CLOSING_PATIENCE_MS = 5000;
+
+/**
+ * A server that stops waits for its connections. Browsers and HTTP clients open some ahead, and for Node.js those are
+ * not idle until their first request: they would hold the stop up for a minute.
+ */
+function closePromptly(api: Api): void {
+  const sockets = new Set<Socket>();
+  api.server.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+  api.addHook("preClose", async () => {
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+    setTimeout(() => api.server.closeAllConnections(), CLOSING_PATIENCE_MS).unref();
   });
 }

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ACCESS } from "../../src/control-plane/access-table.ts";
 import type { Api } from "../../src/control-plane/api.ts";
 import { requireAccessOfEveryRoute } from "../../src/control-plane/auth/route-access.ts";
-import { eventsOf } from "../../src/control-plane/changes/event-stream.ts";
+import { eventsOf } from "../../src/control-plane/changes/event-feed.ts";
 import { mayActAs, ROLES, type Role } from "../../src/domain/access.ts";
 import type { PipelineId } from "../../src/domain/pipeline.ts";
 import type { Claim, RunOutcome } from "../../src/meta-store/ports/run-queue.ts";

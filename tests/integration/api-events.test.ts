@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { EventStream } from "../../src/control-plane/changes/event-stream.ts";
+import { EventStream } from "../../src/control-plane/changes/event-feed.ts";
 import { claim, createPipeline, expectProblem, startTestApi } from "../support/api-client.ts";
 import { type ApiWithRunner, startApiWithRunner } from "../support/api-with-runner.ts";
 import { type EventReader, readEvents } from "../support/event-reader.ts";

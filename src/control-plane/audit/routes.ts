@@ -2,7 +2,7 @@ import { z } from "zod";
 import { auditEntrySchema } from "../../domain/audit.ts";
 import type { Api, ApiParts } from "../api.ts";
 import { answer } from "../openapi.ts";
-import { pageOf, pageQuery } from "../paging.ts";
+import { pageOf, pageQuery } from "../parameters.ts";
 import { problems } from "../problem.ts";
 
 const filter = z.string().max(200).optional();

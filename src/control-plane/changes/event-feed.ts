@@ -1,9 +1,12 @@
+import { PassThrough } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Changes } from "../../domain/change.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { PipelineId } from "../../domain/pipeline.ts";
 import type { MetaStore } from "../../meta-store/meta-store.ts";
 import type { Log } from "../../observability/log.ts";
+import { withoutTaskWords } from "../auth/task-words.ts";
 import type { ChangeListener, Listening } from "./change-listener.ts";
-import { type Event, type EventStream, eventsOf } from "./event-stream.ts";
 
 const MOST_STREAMS = 100;
 /** Batches notify nobody, so the progress of runs is looked for while there are any. */
@@ -66,7 +69,7 @@ export class EventFeed {
   async #catchUp(stream: EventStream, lastEventId: string | undefined): Promise<void> {
     const isPoint = lastEventId === undefined || /^\d{1,18}$/.test(lastEventId);
     const changes = await this.#store.changes.since(isPoint ? (lastEventId ?? null) : null);
-    const first: Event = { name: isPoint && changes.complete ? "ready" : "reset", data: {} };
+    const first: SentEvent = { name: isPoint && changes.complete ? "ready" : "reset", data: {} };
     stream.send(changes.point, [first, ...eventsOf(changes)]);
     if (this.#serving) return;
     this.#point = changes.point;
@@ -118,11 +121,70 @@ export class EventFeed {
   }
 }
 
-function keyOf({ name, data }: Event): string {
+function keyOf({ name, data }: SentEvent): string {
   return `${name} ${"id" in data ? data.id : ""}`;
 }
 
 /** The speed of a run changes with every look, and is no news by itself. */
-function meaningOf({ data }: Event): string {
+function meaningOf({ data }: SentEvent): string {
   return JSON.stringify({ ...data, rows_per_second: undefined });
+}
+
+/** Whoever leaves so much unread is dropped, and comes back by its Last-Event-ID. */
+const MOST_UNREAD_BYTES = 1024 * 1024;
+/** What a browser waits before it comes back. */
+const COME_BACK_MS = 2000;
+
+export interface SentEvent {
+  readonly name: "ready" | "reset" | "pipeline" | "run";
+  readonly data: object;
+  /** None: it concerns everybody. */
+  readonly pipelineId?: string;
+}
+
+/** For readers of every role: whoever may read what a task says about a run asks for that run. */
+export function eventsOf(changes: Changes): SentEvent[] {
+  const { pipelines, runs } = withoutTaskWords(changes);
+  return [
+    ...pipelines.map((pipeline) => ({ name: "pipeline", data: pipeline, pipelineId: pipeline.id }) as const),
+    ...runs.map((run) => ({ name: "run", data: run, pipelineId: run.pipeline_id }) as const),
+  ];
+}
+
+/** Server-sent events for one reader. */
+export class EventStream {
+  readonly output = new PassThrough();
+  readonly #pipelineId: PipelineId | null;
+
+  /** `null`: all pipelines. */
+  constructor(pipelineId: PipelineId | null) {
+    this.#pipelineId = pipelineId;
+    this.#write(`retry: ${COME_BACK_MS}\n\n`);
+  }
+
+  /** `point` is where the reader goes on after a lost connection. */
+  send(point: string, events: readonly SentEvent[]): void {
+    const wanted = events.filter(({ pipelineId }) => pipelineId === undefined || this.#wants(pipelineId));
+    const texts = wanted.map(({ name, data }) => `id: ${point}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+    if (texts.length > 0) this.#write(texts.join(""));
+  }
+
+  /** A comment: it keeps proxies from closing a connection that seems dead. */
+  giveSignOfLife(): void {
+    this.#write(": alive\n\n");
+  }
+
+  end(): void {
+    this.output.end();
+  }
+
+  #wants(pipelineId: string): boolean {
+    return this.#pipelineId === null || this.#pipelineId === pipelineId;
+  }
+
+  #write(text: string): void {
+    if (!this.output.writable) return;
+    this.output.write(text);
+    if (this.output.writableLength + this.output.readableLength > MOST_UNREAD_BYTES) this.output.destroy();
+  }
 }

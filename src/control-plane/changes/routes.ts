@@ -1,8 +1,7 @@
 import { z } from "zod";
 import type { Api, ApiParts } from "../api.ts";
 import { problems } from "../problem.ts";
-import type { EventFeed } from "./event-feed.ts";
-import { EventStream } from "./event-stream.ts";
+import { type EventFeed, EventStream } from "./event-feed.ts";
 
 const watchEvents = {
   tags: ["events"],

@@ -3,7 +3,7 @@ import { apiKeySchema, newKeySchema } from "../../domain/api-key.ts";
 import { actorOf } from "../actor.ts";
 import type { Api, ApiParts } from "../api.ts";
 import { answer } from "../openapi.ts";
-import { pageOf, pageQuery } from "../paging.ts";
+import { pageOf, pageQuery } from "../parameters.ts";
 import { problems } from "../problem.ts";
 import { invalidRequest } from "../validation.ts";
 

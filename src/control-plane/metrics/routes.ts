@@ -1,4 +1,4 @@
-import type { Registry } from "prom-client";
+import { Counter, Histogram, type Registry } from "prom-client";
 import { z } from "zod";
 import type { Api } from "../api.ts";
 import { problems } from "../problem.ts";
@@ -22,5 +22,32 @@ export function metricsRoutes(api: Api, registry: Registry, gauges: PipelineGaug
       .type(registry.contentType)
       .serializer(String)
       .send(text as never);
+  });
+}
+
+/** The seconds that tell a question to the meta-store from one to a source, and both from a long wait. */
+const DURATION_BUCKETS = [0.005, 0.02, 0.1, 0.5, 2, 10, 60];
+
+/** By the route, not the path: ids in labels would grow without end. */
+export function countRequests(api: Api, registry: Registry): void {
+  const requests = new Counter({
+    name: "vitrina_http_requests_total",
+    help: "Requests that were answered.",
+    labelNames: ["method", "route", "status"],
+    registers: [registry],
+  });
+  const durations = new Histogram({
+    name: "vitrina_http_request_duration_seconds",
+    help: "How long answers took, waiting included.",
+    labelNames: ["method", "route"],
+    buckets: DURATION_BUCKETS,
+    registers: [registry],
+  });
+  api.addHook("onResponse", async (request, reply) => {
+    const isKnown = !request.is404 && reply.statusCode !== 405;
+    const method = isKnown ? request.method : "other";
+    const route = (isKnown && request.routeOptions.url?.replace(/^\/api\/v1/, "")) || "none";
+    requests.inc({ method, route, status: String(reply.statusCode) });
+    durations.observe({ method, route }, reply.elapsedTime / 1000);
   });
 }

@@ -14,13 +14,12 @@ import { answer } from "../openapi.ts";
 import { problems } from "../problem.ts";
 import { type Finding, findingSchema } from "../validate/findings.ts";
 import { formProblems, invalidRequest } from "../validation.ts";
-import { type AskSource, withSources } from "./ask-sources.ts";
-import { changesNothing, isObject, judge, requireNone } from "./judge.ts";
+import { type AskSource, changesNothing, isObject, judge, requireNone, withSources } from "./judge.ts";
 
-const MOST_AT_ONCE = 200;
+const MOST_PIPELINES = 200;
 const MOST_TRIES = 5;
 
-const bodySchema = z.strictObject({ pipelines: z.array(appliedPipelineSchema).min(1).max(MOST_AT_ONCE) });
+const bodySchema = z.strictObject({ pipelines: z.array(appliedPipelineSchema).min(1).max(MOST_PIPELINES) });
 
 const appliedSchema = z.object({
   done: z.enum(["created", "changed", "unchanged"]),
@@ -55,7 +54,7 @@ export function applyRoute(api: Api, parts: ApiParts): void {
   const preValidation = async ({ body }: { body: unknown }): Promise<void> => {
     const form = formProblems(bodySchema, body);
     if (form.length === 0 || !isObject(body) || !Array.isArray(body["pipelines"])) return;
-    const listed = body["pipelines"].slice(0, MOST_AT_ONCE).map((one: unknown) => (isObject(one) ? one : {}));
+    const listed = body["pipelines"].slice(0, MOST_PIPELINES).map((one: unknown) => (isObject(one) ? one : {}));
     const { problems } = await judgeAll(parts, await lookUp(parts, listed));
     throw invalidRequest("body", [...form, ...problems]);
   };

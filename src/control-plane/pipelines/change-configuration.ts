@@ -3,9 +3,8 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Pipeline, PipelinePatch } from "../../domain/pipeline.ts";
 import { actorOf } from "../actor.ts";
 import type { ApiParts } from "../api.ts";
-import { expectedVersion, sendPipeline } from "./etag.ts";
+import { expectedVersion, type SavedPipeline, saved, sendPipeline } from "./answer.ts";
 import { changesNothing, judge, requireNone, touchesQuery } from "./judge.ts";
-import { type SavedPipeline, saved } from "./saved-pipeline.ts";
 
 const MOST_TRIES = 5;
 

@@ -8,12 +8,11 @@ import {
 } from "../../domain/pipeline.ts";
 import { PIPELINE_STATUSES } from "../../domain/pipeline-status.ts";
 import { runSchema } from "../../domain/run.ts";
-import { waitSchema } from "../changes/wait.ts";
+import { waitSchema } from "../changes/change-listener.ts";
 import { answer } from "../openapi.ts";
-import { pageOf, pageQuery } from "../paging.ts";
+import { idParams, pageOf, pageQuery } from "../parameters.ts";
 import { problems } from "../problem.ts";
-import { idParams } from "./id-params.ts";
-import { savedPipelineSchema } from "./saved-pipeline.ts";
+import { savedPipelineSchema } from "./answer.ts";
 
 /** What each operation takes and answers: checked by the server, and shown at /docs. */
 

@@ -1,18 +1,20 @@
+import { z } from "zod";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
-import type { PipelineId } from "../../domain/pipeline.ts";
-import { isAtRest } from "../../domain/pipeline-status.ts";
+import { type PipelineId, pipelineSchema } from "../../domain/pipeline.ts";
+import { isAtRest, isHeld } from "../../domain/pipeline-status.ts";
+import { changesBetween } from "../../domain/pipeline-version.ts";
 import { parseTaskPlan } from "../../domain/task-plan.ts";
 import type { MetaStore } from "../../meta-store/meta-store.ts";
 import { actorOf } from "../actor.ts";
 import type { Api, ApiParts } from "../api.ts";
-import type { ChangeListener } from "../changes/change-listener.ts";
-import { waitUntil } from "../changes/wait.ts";
+import { type ChangeListener, waitUntil } from "../changes/change-listener.ts";
+import { answer } from "../openapi.ts";
+import { idParams } from "../parameters.ts";
+import { problems } from "../problem.ts";
+import { expectedVersion, logStatusChange, readerHas, saved, sendPipeline } from "./answer.ts";
 import { changeConfiguration } from "./change-configuration.ts";
-import { expectedVersion, readerHas, sendPipeline } from "./etag.ts";
 import { judge, requireNone, storedPipeline, tellAllProblems } from "./judge.ts";
-import { logStatusChange } from "./log-status-change.ts";
 import { operations } from "./operations.ts";
-import { saved } from "./saved-pipeline.ts";
 
 export function pipelineRoutes(api: Api, parts: ApiParts, listener: ChangeListener): void {
   configurationRoutes(api, parts);
@@ -121,4 +123,41 @@ async function statusOf(store: MetaStore, id: PipelineId, asked: number | undefi
   const { items } = await store.runs.list(id, { limit: 1 }, filter);
   const over = (asked !== undefined && asked < run_request) || isAtRest(status);
   return { id, name, status, enabled, run_request: asked ?? run_request, waiting, over, last_run: items[0] ?? null };
+}
+
+const reloadSchema = z.object({
+  pipeline: pipelineSchema,
+  run_id: z.guid().nullable().describe("The run under way; null where none is, then the next run uses everything."),
+  applied_version: z.int().nullable().describe("The newest version that the run under way has taken up."),
+  pending_fields: z.array(z.string()).describe("Changed since; the run takes them up with its next batch."),
+});
+
+const reloadPipelineConfig = {
+  tags: ["pipelines"],
+  operationId: "reloadPipelineConfig",
+  summary: "Have the run take up the changed configuration",
+  description:
+    "A run takes up batch_size, max_rejects and max_delete_percent between two batches, by itself: every commit brings them back. So there is nothing to trigger; the answer tells how far it is.",
+  params: idParams,
+  response: { 200: answer("What the run under way works with.", reloadSchema), ...problems(404) },
+};
+
+export function reloadConfigRoute(api: Api, { store }: ApiParts): void {
+  const route = { schema: reloadPipelineConfig, config: { keepAnswer: false } };
+  api.post("/pipelines/:id/reload-config", route, async ({ params }) => {
+    const pipeline = await store.pipelines.get(params.id);
+    const { id, config_version, status } = pipeline;
+    const [run] = isHeld(status) ? (await store.runs.list(id, { limit: 1 }, { status: "RUNNING" })).items : [];
+    if (run === undefined) return { pipeline, run_id: null, applied_version: null, pending_fields: [] };
+    const [applied, current] = await Promise.all([
+      store.versions.get(id, run.applied_version),
+      store.versions.get(id, config_version),
+    ]);
+    return {
+      pipeline,
+      run_id: run.id,
+      applied_version: run.applied_version,
+      pending_fields: changesBetween(applied, current).map(({ field }) => field),
+    };
+  });
 }

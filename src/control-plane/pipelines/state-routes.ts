@@ -5,11 +5,10 @@ import { isHeld } from "../../domain/pipeline-status.ts";
 import type { Watermark } from "../../domain/watermark.ts";
 import type { PipelineState } from "../../meta-store/ports/state.ts";
 import type { Api, ApiParts } from "../api.ts";
-import { confirmQuery, requireConfirmation } from "../confirmation.ts";
 import { answer } from "../openapi.ts";
+import { idParams } from "../parameters.ts";
 import { problems } from "../problem.ts";
 import { invalidRequest } from "../validation.ts";
-import { idParams } from "./id-params.ts";
 
 /** Where a pipeline is, and how a person moves it. Each move must be confirmed: it decides what is read again. */
 
@@ -38,6 +37,13 @@ const positionSchema = z.strictObject({
     .nullable()
     .default(null)
     .describe("A value of incremental_id_key: that row itself counts as read. Null: all rows of the value are read."),
+});
+
+const confirmQuery = z.strictObject({
+  confirm: z
+    .enum(["true", "false"])
+    .default("false")
+    .describe("Without it the answer is 409, and says what would happen."),
 });
 
 const operations = {
@@ -122,6 +128,12 @@ export function stateRoutes(api: Api, { store }: ApiParts): void {
       hint: "Pause it first, or wait until its run has ended.",
     });
   }
+}
+
+/** `meaning` says exactly what will happen: a person confirms a sentence, not a word. */
+function requireConfirmation({ confirm }: z.infer<typeof confirmQuery>, meaning: string): void {
+  if (confirm === "true") return;
+  throw new VitrinaError("CONFIRMATION_NEEDED", `${meaning} Nothing has been changed yet.`);
 }
 
 function requireSettable({ name, mode, incremental_id_key }: Pipeline, position: Watermark): void {

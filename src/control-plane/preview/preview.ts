@@ -5,7 +5,7 @@ import type { PreviewAnswer } from "./operations.ts";
 
 /** Enough to recognise a value; the whole of it is in the source. */
 const MAX_CELL_CHARACTERS = 1000;
-const MAX_BYTES = 1024 * 1024;
+const MAX_PREVIEW_BYTES = 1024 * 1024;
 
 export interface PreviewQuestion {
   readonly query: string;
@@ -24,7 +24,7 @@ export async function previewRows(
   if (source === undefined) {
     throw new VitrinaError("SOURCE_CONNECTION_UNKNOWN", `There is no source connection "${connection}".`);
   }
-  const limits = { timeoutMs: previewTimeoutMs, maxCellCharacters: MAX_CELL_CHARACTERS, maxBytes: MAX_BYTES };
+  const limits = { timeoutMs: previewTimeoutMs, maxCellCharacters: MAX_CELL_CHARACTERS, maxBytes: MAX_PREVIEW_BYTES };
   try {
     await source.audit((session) => auditQuery(session, query, guard));
     const { columns, rows, cut, complete } = await source.preview({ query, limit, ...limits }, signal);

@@ -4,8 +4,7 @@ import { reconcileSchema } from "../../domain/reconcile.ts";
 import { actorOf } from "../actor.ts";
 import type { Api, ApiParts } from "../api.ts";
 import { answer } from "../openapi.ts";
-import { pageOf, pageQuery } from "../paging.ts";
-import { idParams } from "../pipelines/id-params.ts";
+import { idParams, pageOf, pageQuery } from "../parameters.ts";
 import { problems } from "../problem.ts";
 
 const tags = ["reconcile"];

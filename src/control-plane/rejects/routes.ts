@@ -3,9 +3,8 @@ import { PIPELINE_STATUSES } from "../../domain/pipeline-status.ts";
 import { rejectSchema } from "../../domain/reject.ts";
 import type { Api, ApiParts } from "../api.ts";
 import { answer } from "../openapi.ts";
-import { pageOf, pageQuery } from "../paging.ts";
-import { idParams } from "../pipelines/id-params.ts";
-import { logStatusChange } from "../pipelines/log-status-change.ts";
+import { idParams, pageOf, pageQuery } from "../parameters.ts";
+import { logStatusChange } from "../pipelines/answer.ts";
 import { problems } from "../problem.ts";
 
 const tags = ["rejects"];

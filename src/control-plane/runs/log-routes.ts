@@ -3,11 +3,9 @@ import { LINE_LEVELS } from "../../domain/log-level.ts";
 import { RUN_STATUSES } from "../../domain/run.ts";
 import { runLogLineSchema } from "../../domain/run-log.ts";
 import type { Api, ApiParts } from "../api.ts";
-import type { ChangeListener } from "../changes/change-listener.ts";
-import { waitSchema, waitUntil } from "../changes/wait.ts";
+import { type ChangeListener, waitSchema, waitUntil } from "../changes/change-listener.ts";
 import { answer } from "../openapi.ts";
-import { pageOf, pageQuery } from "../paging.ts";
-import { idParams } from "../pipelines/id-params.ts";
+import { idParams, pageOf, pageQuery } from "../parameters.ts";
 import { problems } from "../problem.ts";
 
 /** Lines notify nobody, and are written about once a second. */

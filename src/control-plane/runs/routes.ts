@@ -1,11 +1,9 @@
 import { z } from "zod";
 import { RUN_STATUSES, RUN_TRIGGERS, runSchema } from "../../domain/run.ts";
 import type { Api, ApiParts } from "../api.ts";
-import type { ChangeListener } from "../changes/change-listener.ts";
-import { waitSchema, waitUntil } from "../changes/wait.ts";
+import { type ChangeListener, waitSchema, waitUntil } from "../changes/change-listener.ts";
 import { answer } from "../openapi.ts";
-import { pageOf, pageQuery } from "../paging.ts";
-import { idParams } from "../pipelines/id-params.ts";
+import { idParams, pageOf, pageQuery } from "../parameters.ts";
 import { problems } from "../problem.ts";
 
 const tags = ["runs"];

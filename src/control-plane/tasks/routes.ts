@@ -3,9 +3,9 @@ import { pipelineConfigSchema, taskSchema } from "../../domain/pipeline.ts";
 import { registeredTaskSchema } from "../../domain/runner.ts";
 import type { Api, ApiParts } from "../api.ts";
 import { answer } from "../openapi.ts";
+import { idParams } from "../parameters.ts";
+import { savedPipelineSchema } from "../pipelines/answer.ts";
 import { changeConfiguration } from "../pipelines/change-configuration.ts";
-import { idParams } from "../pipelines/id-params.ts";
-import { savedPipelineSchema } from "../pipelines/saved-pipeline.ts";
 import { problems } from "../problem.ts";
 
 const tags = ["tasks"];

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { newPipelineSchema, pipelineTrialSchema } from "../../domain/pipeline.ts";
 import { answer } from "../openapi.ts";
-import { idParams } from "../pipelines/id-params.ts";
+import { idParams } from "../parameters.ts";
 import { problems } from "../problem.ts";
 import { findingSchema } from "./findings.ts";
 

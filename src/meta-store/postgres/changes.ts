@@ -8,7 +8,7 @@ import { listen } from "./listen.ts";
 import { RUN_COLUMNS } from "./runs.ts";
 
 /** More than this is read faster as lists. */
-const MOST = 1000;
+const MOST_CHANGES = 1000;
 
 /**
  * A point is a transaction id before which every transaction has ended. It is taken before the rows are read, so
@@ -20,7 +20,7 @@ const POINT = `
 
 const PIPELINES = `
   SELECT p.id, p.name, p.status, p.enabled, p.run_request, p.config_version FROM etl.etl_pipelines p
-   WHERE p.changed_xid >= $1::xid8 ORDER BY p.changed_xid LIMIT ${MOST + 1}`;
+   WHERE p.changed_xid >= $1::xid8 ORDER BY p.changed_xid LIMIT ${MOST_CHANGES + 1}`;
 
 const RUNS = `
   SELECT ${RUN_COLUMNS} FROM etl.etl_runs r
@@ -28,7 +28,7 @@ const RUNS = `
      (SELECT id FROM etl.etl_runs WHERE status = 'RUNNING')
      UNION ALL
      (SELECT id FROM etl.etl_runs WHERE changed_xid >= $1::xid8 AND status <> 'RUNNING'
-       ORDER BY changed_xid LIMIT ${MOST + 1}))
+       ORDER BY changed_xid LIMIT ${MOST_CHANGES + 1}))
    ORDER BY r.started_at, r.id`;
 
 /** `null`: nothing but the point, and the runs under way. */
@@ -38,7 +38,7 @@ async function changesSince(pool: Pool, since: string | null): Promise<Changes> 
   const from = known === true ? since : null;
   const pipelines = (await pool.query(PIPELINES, [from])).rows as WatchedPipeline[];
   const runs = (await pool.query(RUNS, [from])).rows as Run[];
-  const complete = known !== false && pipelines.length <= MOST && runs.length <= MOST;
+  const complete = known !== false && pipelines.length <= MOST_CHANGES && runs.length <= MOST_CHANGES;
   return complete ? { point, complete, pipelines, runs } : { point, complete, pipelines: [], runs: [] };
 }
 

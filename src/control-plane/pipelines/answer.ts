@@ -1,7 +1,11 @@
 import { createHash } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
-import type { Pipeline } from "../../domain/pipeline.ts";
+import { type Pipeline, pipelineSchema } from "../../domain/pipeline.ts";
+import type { Log } from "../../observability/log.ts";
+import { actorOf } from "../actor.ts";
+import { type Finding, findingSchema } from "../validate/findings.ts";
 
 /**
  * An ETag is `"v<config_version>-<hash of the whole answer>"`. The whole of it decides whether a reader already has
@@ -40,4 +44,30 @@ function etagOf(pipeline: Pipeline): string {
 
 function tagsOf(header: string | undefined): string[] {
   return (header ?? "").split(",").flatMap((tag) => (tag.trim() === "" ? [] : [tag.trim()]));
+}
+
+/** What saving answers: the pipeline, and what there is to say about it. */
+export const savedPipelineSchema = pipelineSchema.extend({
+  warnings: z
+    .array(findingSchema)
+    .optional()
+    .describe("What could not be checked, and what a run survives; left out when there is nothing."),
+});
+export type SavedPipeline = Pipeline & { readonly warnings?: Finding[] };
+
+export function saved(pipeline: Pipeline, warnings: readonly Finding[]): SavedPipeline {
+  return warnings.length === 0 ? pipeline : { ...pipeline, warnings: [...warnings] };
+}
+
+/** A request that was made twice changes nothing the second time, and is no news. */
+export function logStatusChange(
+  log: Log,
+  request: FastifyRequest,
+  before: Pipeline,
+  { id, name, status }: Pipeline,
+  message: string,
+): void {
+  if (status === before.status) return;
+  const who = { actor: actorOf(request).name, request_id: request.id };
+  log.info({ pipeline: name, pipeline_id: id, status_before: before.status, status, ...who }, message);
 }
