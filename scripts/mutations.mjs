@@ -255,6 +255,12 @@ export const MUTATIONS = [
     tests: ["tests/integration/changed-source.test.ts"],
   },
   {
+    name: "source: a lock counts as a query that takes too long, and fails for good",
+    file: "src/connectors/postgres/read-session.ts",
+    replace: [['lock_timeout: "10s"', 'lock_timeout: "0"']],
+    tests: ["tests/integration/retry.test.ts"],
+  },
+  {
     name: "source: a standby that took over counts as the old one",
     file: "src/domain/source-mark.ts",
     replace: [['isOther("timeline")', 'before.timeline === ""']],

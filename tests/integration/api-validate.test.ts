@@ -581,6 +581,7 @@ describe("limits", () => {
       await owner.query(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
       const answer = await validate(film());
       expect(told(answer)).toEqual(["error CHECK_TIMED_OUT /source_query"]);
+      expect(answer.problems[0]?.message).toMatch(/ is locked by process \d+ /);
       expect(answer.target).toMatchObject({ exists: false });
     } finally {
       await owner.end();

@@ -128,7 +128,20 @@ describe("R4.6 retry", () => {
     await settled(pipeline, "FAILED");
     expect(await runs()).toMatchObject([1, 2, 3].map((attempt) => ({ attempt, status: "FAILED" })));
     const [run] = (await store.runs.list(pipeline.id, { limit: 1 })).items;
-    expect(run?.error).toMatch(/The table is locked by process \d+ \(user \w+.*, ExclusiveLock.*\)\./);
+    expect(run?.error).toMatch(/"analytics"."p_\w+" is locked by process \d+ \(user \w+.*, ExclusiveLock.*\)\./);
+  });
+
+  it("R6.2 waits for a source that somebody locks, and says who", async () => {
+    const pipeline = await create({ retry_for_seconds: 600 });
+    unlock = await holdLock(database.url, "LOCK TABLE content.film IN ACCESS EXCLUSIVE MODE");
+    await store.requests.run(pipeline.id, "api");
+    await until("one attempt failed", async () => (await failedAttempts()) === 1);
+    const [run] = (await store.runs.list(pipeline.id, { limit: 1 })).items;
+    expect(run).toMatchObject({ status: "FAILED", error_code: "DATABASE_BUSY" });
+    expect(run?.error).toMatch(/"content"."film" is locked by process \d+ \(user \w+.*, AccessExclusiveLock.*\)\./);
+    await unlock();
+    await settled(pipeline, "IDLE");
+    expect(await rowsOf(pipeline.target_table)).toEqual(await rowsOf("content.film"));
   });
 
   it("goes on after the connections of a run were ended, as long as the meta-store answers", async () => {

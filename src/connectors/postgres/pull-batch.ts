@@ -7,6 +7,7 @@ import { quoteLiteral } from "../../postgres/identifiers.ts";
 import type { PullBatch, PulledRows } from "../sink.ts";
 import type { ReadRequest } from "../source.ts";
 import type { Load } from "./loads/load.ts";
+import { namingHolders } from "./lock-holders.ts";
 import { type OrderColumn, readStatement, upTo } from "./query-text.ts";
 import { extended, orderColumns } from "./read-session.ts";
 import { createStage, inspectStage, STAGE, type StagedRows } from "./stage.ts";
@@ -178,7 +179,7 @@ async function stageFromSource(
     return { rows, count: rowCount ?? 0, position: rows.position };
   } catch (error) {
     await client.query("ROLLBACK").catch(() => undefined);
-    throw loadError(error, "read the source", "SOURCE_QUERY_FAILED");
+    throw await namingHolders(client, undefined, error, loadError(error, "read the source", "SOURCE_QUERY_FAILED"));
   }
 }
 

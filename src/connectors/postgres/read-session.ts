@@ -2,10 +2,11 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Column } from "../../domain/row.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { type Client, connectForData } from "../../postgres/connection.ts";
-import { databaseError, loadError } from "../../postgres/errors.ts";
+import { databaseError, loadError, sqlState } from "../../postgres/errors.ts";
 import { quoteLiteral } from "../../postgres/identifiers.ts";
 import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
 import { type Watched, withDeadline } from "./deadline.ts";
+import { namingHolders } from "./lock-holders.ts";
 import type { OrderColumn } from "./query-text.ts";
 
 export interface PostgresSourceConfig extends Watched {
@@ -31,6 +32,8 @@ export async function connectToSource(
       default_transaction_read_only: "on",
       // A load takes as long as it takes; silence is watched by the reader itself.
       statement_timeout: "0",
+      // A lock passes, which is told apart from a query that takes too long: so it comes before every other limit.
+      lock_timeout: "10s",
       client_connection_check_interval: "5s",
       jit: "off",
       ...settings,
@@ -70,10 +73,12 @@ export function questionSession(
     try {
       return await use(await connected);
     } catch (error) {
-      const broken = connected;
+      const broken = await connected.catch(() => undefined);
       connected = undefined;
-      await broken.then((client) => client.end()).catch(() => undefined);
-      throw sourceError(error);
+      if (broken === undefined) throw sourceError(error);
+      const failure = await lockedSourceError(broken, error);
+      await broken.end().catch(() => undefined);
+      throw failure;
     }
   };
   return {
@@ -101,6 +106,12 @@ export function questionSession(
 export function sourceError(error: unknown): VitrinaError {
   const failure = loadError(error, "read the source", "SOURCE_QUERY_FAILED");
   return failure.retry === "row" ? new VitrinaError("SOURCE_QUERY_FAILED", failure.message, { cause: error }) : failure;
+}
+
+/** The same, when the session may have waited for a lock. It is of no other use any more. */
+export async function lockedSourceError(client: Client, error: unknown): Promise<VitrinaError> {
+  if (sqlState(error) !== undefined) await client.query("ROLLBACK").catch(() => undefined);
+  return namingHolders(client, undefined, error, sourceError(error));
 }
 
 /** The extended protocol takes exactly one statement, so a query cannot smuggle in a second one. */

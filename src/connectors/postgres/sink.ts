@@ -8,6 +8,7 @@ import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
 import { openKeptCheckpoint } from "./kept-checkpoint.ts";
 import { chooseLoad } from "./loads/choose-load.ts";
 import { dropTables, loadTables } from "./loads/load-table.ts";
+import { namingHolders } from "./lock-holders.ts";
 import { openPuller } from "./pull-batch.ts";
 import { createStage } from "./stage.ts";
 import { isGone, tableWriter } from "./table-writer.ts";
@@ -45,8 +46,10 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink<TableTarget> 
           : undefined;
         return tableWriter({ client, table, load, resumed, kept, together, databaseMark, puller });
       } catch (error) {
+        const failure = databaseError(error, "prepare the target", isGone(error) ? "TARGET_CHANGED" : "INTERNAL");
+        const named = await namingHolders(client, target, error, failure);
         await client.end();
-        throw databaseError(error, "prepare the target", isGone(error) ? "TARGET_CHANGED" : "INTERNAL");
+        throw named;
       }
     },
 

@@ -9,11 +9,11 @@ import { describeQuery } from "./describe-query.ts";
 import { takeHorizon } from "./horizon.ts";
 import { readStatement } from "./query-text.ts";
 import {
+  lockedSourceError,
   openReadSession,
   orderColumns,
   type PostgresSourceConfig,
   questionSession,
-  sourceError,
 } from "./read-session.ts";
 import { canSeek, estimateRows } from "./seek-cost.ts";
 import { partsReachBack, takeSourceMark } from "./source-mark.ts";
@@ -62,16 +62,19 @@ async function openReader(config: PostgresSourceConfig, request: ReadRequest): P
     return {
       async read(limit) {
         const taking = reader.take(limit, config.batchBytes);
-        const { bytes, count, isLast } = await withinTime(taking, config.readTimeoutMs).catch((error: unknown) => {
-          throw sourceError(error);
-        });
+        const { bytes, count, isLast } = await withinTime(taking, config.readTimeoutMs).catch(
+          async (error: unknown) => {
+            throw await lockedSourceError(client, error);
+          },
+        );
         return { ...batchOfCopyText(bytes, count), isLast };
       },
       close: () => client.end(),
     };
   } catch (error) {
+    const failure = await lockedSourceError(client, error);
     await client.end();
-    throw sourceError(error);
+    throw failure;
   }
 }
 

@@ -67,6 +67,7 @@ export class Findings {
 function asFinding({ question }: Check, error: VitrinaError): VitrinaError {
   switch (error.code) {
     case "DATABASE_BUSY":
+      return new VitrinaError("CHECK_TIMED_OUT", `It could not be found out in time ${question}. ${error.message}`);
     case "STATEMENT_TIMEOUT":
       return new VitrinaError("CHECK_TIMED_OUT", `It could not be found out in time ${question}.`);
     // What the driver says about its trouble names hosts and roles.
