@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes .env from .env.sample, with a random secret for every empty value. Never changes one that is there.
+# Writes .env from .env.sample, with a random secret for every empty value. Never changes an existing one.
 set -eu
 cd "$(dirname "$0")"
 [ ! -e .env ] || exit 0

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The demo scenario on the stand: first through the API, then a look at what lies in the database and in the index.
-# The key is made and revoked inside the API's container, and each password stays in the container that has it.
+# The demo scenario in the containers: first through the API, then a look at the database and the index.
+# The key is created and revoked inside the API's container, and each password stays in the container that has it.
 set -eu
 cd "$(dirname "$0")"
 compose=${DOCKER_COMPOSE:-docker compose}

@@ -1,4 +1,4 @@
-// Asks the database that `npm start` runs, and prints the answer: for readers who have Node.js, but no psql.
+// Queries the database that `npm start` runs and prints the answer, for readers who have Node.js but no psql.
 //
 //   node examples/sql.mjs "SELECT title, rating FROM content.film_work LIMIT 3"
 import { execFileSync } from "node:child_process";

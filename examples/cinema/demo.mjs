@@ -1,10 +1,10 @@
-// The demo scenario against an API that runs: fills the marts, compares them with their sources, and takes a pipeline of
-// its own through create, run, pause, resume, a change under way, and delete. It may be run any number of times.
+// The demo scenario against a running API: fills the marts, compares them with their sources, and takes a pipeline of its
+// own through create, run, pause, resume, a change during a run, and delete. It may be run any number of times.
 //
 //   npm start, then in a second terminal:  node examples/cinema/demo.mjs
 //   in containers:                         make demo
 //
-// Where the API wants a login and VITRINA_API_KEY is not set, the script makes a key for itself straight in the
+// If the API requires a login and VITRINA_API_KEY is not set, the script creates a key for itself directly in the
 // database, and revokes it at the end. Nobody ever sees it.
 import { execFile } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";
@@ -51,13 +51,13 @@ async function ask(method, path, body) {
   throw new Error(`${method} ${path}: ${response.status} ${text}`);
 }
 
-/** Asks until the answer is the wanted one. */
+/** Asks until the answer is the expected one. */
 async function until(what, answer) {
   const end = Date.now() + PATIENCE_MS;
   for (;;) {
     const found = await answer();
     if (found) return found;
-    if (Date.now() > end) throw new Error(`Waited ${PATIENCE_MS / 1000} seconds in vain: ${what}.`);
+    if (Date.now() > end) throw new Error(`Waited ${PATIENCE_MS / 1000} seconds without success: ${what}.`);
     await delay(100);
   }
 }
@@ -67,7 +67,7 @@ function keyCommand(...args) {
   return promisify(execFile)(process.execPath, [program, "key", ...args]);
 }
 
-/** Sets the key, where one is wanted, and returns what takes it back. */
+/** Sets the key, if one is needed, and returns a function that revokes it. */
 async function logIn() {
   if (key !== undefined || (await fetch(`${API}/pipelines`)).status !== 401) return async () => undefined;
   const options = ["--name=demo scenario", "--role=editor", "--expires-in=1h"];
@@ -131,21 +131,21 @@ async function takeOneThroughItsLife() {
   const { valid, problems } = await ask("POST", "/validate", RATING_LOG);
   if (!valid) throw new Error(`Not valid: ${JSON.stringify(problems)}`);
   await ask("POST", "/pipelines", RATING_LOG);
-  say(`Created ${RATING_LOG.name}, ${RATING_LOG.batch_size} rows in a batch. Running, and pausing it under way:`);
+  say(`Created ${RATING_LOG.name}, ${RATING_LOG.batch_size} rows in a batch. Running it, and pausing it half way:`);
   await run(RATING_LOG.name);
   await working(5);
   await ask("POST", `${path}/pause`);
   await until("it is paused", async () => (await ask("GET", path)).status === "PAUSED");
   sayRun(await lastRun());
 
-  say("Resuming; it continues after its last batch. Under way its batches become larger (reload-config):");
+  say("Resuming; it continues after its last batch. Meanwhile its batches become larger (reload-config):");
   const ended = await run(RATING_LOG.name);
   await until("it runs again", async () => (await lastRun()).status === "RUNNING");
   const { config_version } = await ask("PATCH", path, { batch_size: 5000 });
   await ask("POST", `${path}/reload-config`);
   const resumed = await ended();
   sayRun(resumed);
-  if (resumed.applied_version !== config_version) throw new Error("The run did not take up the new batch size.");
+  if (resumed.applied_version !== config_version) throw new Error("The run did not pick up the new batch size.");
 
   say("Running it once more; nothing has changed, so nothing is written:");
   sayRun(await (await run(RATING_LOG.name))());

@@ -1,7 +1,7 @@
--- The tables of the demo's marts, for one column that no query has: updated_at, when a row was last written.
+-- The tables of the demo's marts, for one column that no query returns: updated_at, when a row was last written.
 --
 -- A run writes the columns of its query and leaves the others alone, and a row that did not change is not written at
--- all. So the default and the trigger stamp exactly the rows that are new or changed. Without these tables the first
+-- all. So the default and the trigger set it for exactly the rows that are new or changed. Without these tables the first
 -- run would create them itself, from the query's columns alone.
 
 CREATE OR REPLACE FUNCTION analytics.set_updated_at() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -1,7 +1,7 @@
 -- The source tables of the cinema demo.
 --
 -- Two schemas: `content` is the catalogue of an online cinema, `ugc` is what its users leave behind.
--- In production they may live in different databases, therefore nothing in `ugc` references `content`.
+-- In production they may be in different databases, so nothing in `ugc` references `content`.
 -- The script may be run any number of times.
 
 CREATE SCHEMA IF NOT EXISTS content;

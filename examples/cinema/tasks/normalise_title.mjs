@@ -1,5 +1,5 @@
 /**
- * A task in JavaScript. It needs no build and no import: Vitrina calls the function with all that a task is made of.
+ * A task in JavaScript. It needs no build and no import: Vitrina calls the function with everything a task needs.
  *
  * @param {import("../../../src/tasks/define-task.ts").TaskKit} kit
  */
