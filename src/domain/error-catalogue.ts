@@ -1,3 +1,4 @@
+// biome-ignore-all lint/style/noExcessiveLinesPerFile: a catalogue, looked up by code and never read through.
 /**
  * Every error a person can meet, but those that only one connector knows (its own `errors.ts`): a stable code, the HTTP
  * status, what the runner does about it, a short title, and a hint that says what to do next.

@@ -52,91 +52,21 @@ const ROW_COUNTERS = Object.keys(ROW_HELP) as (keyof BatchCounters)[];
 
 /** Counts in memory, from the start of this process on. Nothing here has a label that grows with the number of pipelines. */
 export function createRunnerMetrics(registry: Registry, slots: number): RunObserver {
-  const registers = [registry];
-  const rows = new Map(
-    ROW_COUNTERS.map((name) => [name, new Counter({ name: `vitrina_${name}_total`, help: ROW_HELP[name], registers })]),
-  );
-  const deleted = new Counter({
-    name: "vitrina_rows_deleted_total",
-    help: "Rows deleted from targets because their source has them no more.",
-    registers,
-  });
-  const bytes = new Counter({
-    name: "vitrina_read_bytes_total",
-    help: "Bytes read from sources, where they are known (data path stream).",
-    registers,
-  });
-  const batches = new Histogram({
-    name: "vitrina_batch_duration_seconds",
-    help: "How long committed batches took, by stage; in push-down the server does everything in write.",
-    labelNames: ["stage"],
-    buckets: BATCH_BUCKETS,
-    registers,
-  });
-  const stages = new Histogram({
-    name: "vitrina_run_stage_duration_seconds",
-    help: "How long the parts of a run took: opening it, its batches, and making the result visible.",
-    labelNames: ["stage"],
-    buckets: RUN_BUCKETS,
-    registers,
-  });
-  const runs = new Counter({
-    name: "vitrina_runs_total",
-    help: "Runs that ended, each attempt counted, by result.",
-    labelNames: ["result"],
-    registers,
-  });
-  const failures = new Counter({
-    name: "vitrina_run_failures_total",
-    help: "Failed runs by the code of their error; RUNNER_LOST: this runner took them over from a lost one.",
-    labelNames: ["code"],
-    registers,
-  });
-  const durations = new Histogram({
-    name: "vitrina_run_duration_seconds",
-    help: "How long runs took from claim to end, by result.",
-    labelNames: ["result"],
-    buckets: RUN_BUCKETS,
-    registers,
-  });
-  const leaseLosses = new Counter({
-    name: "vitrina_lease_losses_total",
-    help: "Runs this runner dropped because it had lost its lease.",
-    registers,
-  });
-  const abandoned = new Counter({
-    name: "vitrina_runs_abandoned_total",
-    help: "Runs left to recovery because the meta-store did not answer.",
-    registers,
-  });
-  const used = new Gauge({
-    name: "vitrina_runner_slots_used",
-    help: "Pipelines in the hands of this runner.",
-    registers,
-  });
-  new Gauge({
-    name: "vitrina_runner_slots",
-    help: "Pipelines this runner executes at once at most (RUNNER_CONCURRENCY).",
-    registers,
-  }).set(slots);
-  const lastTurn = new Gauge({
-    name: "vitrina_runner_last_turn_timestamp_seconds",
-    help: "When this runner last looked for work and the meta-store answered.",
-    registers,
-  });
+  const metrics = createMetrics(registry);
+  metrics.slots.set(slots);
   // A series that begins with its first event has no increase() to alert on.
-  for (const result of RUN_RESULTS) runs.inc({ result }, 0);
-  failures.inc({ code: "RUNNER_LOST" }, 0);
+  for (const result of RUN_RESULTS) metrics.runs.inc({ result }, 0);
+  metrics.failures.inc({ code: "RUNNER_LOST" }, 0);
 
   const observeBatch = (stage: string, ms: number): void => {
-    if (ms > 0) batches.observe({ stage }, ms / 1000);
+    if (ms > 0) metrics.batches.observe({ stage }, ms / 1000);
   };
   return {
-    turned: () => lastTurn.setToCurrentTime(),
-    pipelineTaken: () => used.inc(),
-    pipelineReleased: () => used.dec(),
+    turned: () => metrics.lastTurn.setToCurrentTime(),
+    pipelineTaken: () => metrics.used.inc(),
+    pipelineReleased: () => metrics.used.dec(),
     async timeStage(stage, work) {
-      const stop = stages.startTimer({ stage });
+      const stop = metrics.stages.startTimer({ stage });
       try {
         return await work();
       } finally {
@@ -144,23 +74,69 @@ export function createRunnerMetrics(registry: Registry, slots: number): RunObser
       }
     },
     batchCommitted(counters, times) {
-      for (const [name, counter] of rows) counter.inc(counters[name]);
-      bytes.inc(times.bytes);
+      for (const [name, counter] of metrics.rows) counter.inc(counters[name]);
+      metrics.bytes.inc(times.bytes);
       observeBatch("read", times.read_ms);
       observeBatch("transform", times.transform_ms);
       observeBatch("write", times.write_ms);
     },
-    rowsDeleted: (count) => deleted.inc(count),
+    rowsDeleted: (count) => metrics.deleted.inc(count),
     runEnded(result, durationMs, code) {
-      runs.inc({ result });
-      durations.observe({ result }, durationMs / 1000);
-      if (code !== undefined) failures.inc({ code });
+      metrics.runs.inc({ result });
+      metrics.durations.observe({ result }, durationMs / 1000);
+      if (code !== undefined) metrics.failures.inc({ code });
     },
     runRescued() {
-      runs.inc({ result: "failed" });
-      failures.inc({ code: "RUNNER_LOST" });
+      metrics.runs.inc({ result: "failed" });
+      metrics.failures.inc({ code: "RUNNER_LOST" });
     },
-    leaseLost: () => leaseLosses.inc(),
-    runAbandoned: () => abandoned.inc(),
+    leaseLost: () => metrics.leaseLosses.inc(),
+    runAbandoned: () => metrics.abandoned.inc(),
+  };
+}
+
+function createMetrics(registry: Registry) {
+  const registers = [registry];
+  const counter = (name: string, help: string, ...labelNames: string[]) =>
+    new Counter({ name, help, labelNames, registers });
+  const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
+  const histogram = (name: string, help: string, label: string, buckets: number[]) =>
+    new Histogram({ name, help, labelNames: [label], buckets, registers });
+  return {
+    rows: new Map(ROW_COUNTERS.map((name) => [name, counter(`vitrina_${name}_total`, ROW_HELP[name])])),
+    deleted: counter("vitrina_rows_deleted_total", "Rows deleted from targets because their source has them no more."),
+    bytes: counter("vitrina_read_bytes_total", "Bytes read from sources, where they are known (data path stream)."),
+    batches: histogram(
+      "vitrina_batch_duration_seconds",
+      "How long committed batches took, by stage; in push-down the server does everything in write.",
+      "stage",
+      BATCH_BUCKETS,
+    ),
+    stages: histogram(
+      "vitrina_run_stage_duration_seconds",
+      "How long the parts of a run took: opening it, its batches, and making the result visible.",
+      "stage",
+      RUN_BUCKETS,
+    ),
+    runs: counter("vitrina_runs_total", "Runs that ended, each attempt counted, by result.", "result"),
+    failures: counter(
+      "vitrina_run_failures_total",
+      "Failed runs by the code of their error; RUNNER_LOST: this runner took them over from a lost one.",
+      "code",
+    ),
+    durations: histogram(
+      "vitrina_run_duration_seconds",
+      "How long runs took from claim to end, by result.",
+      "result",
+      RUN_BUCKETS,
+    ),
+    leaseLosses: counter("vitrina_lease_losses_total", "Runs this runner dropped because it had lost its lease."),
+    abandoned: counter("vitrina_runs_abandoned_total", "Runs left to recovery because the meta-store did not answer."),
+    used: gauge("vitrina_runner_slots_used", "Pipelines in the hands of this runner."),
+    slots: gauge("vitrina_runner_slots", "Pipelines this runner executes at once at most (RUNNER_CONCURRENCY)."),
+    lastTurn: gauge(
+      "vitrina_runner_last_turn_timestamp_seconds",
+      "When this runner last looked for work and the meta-store answered.",
+    ),
   };
 }
