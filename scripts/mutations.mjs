@@ -224,10 +224,10 @@ export const MUTATIONS = [
     replace: [
       [
         "  const next = await source.nextStart({",
-        "  await requireSameTarget(pipeline, writer, load.targetMark);\n  const next = await source.nextStart({",
+        "  await requireSameTarget(load, progress.targetMark);\n  const next = await source.nextStart({",
       ],
       [
-        "would call it rightly empty.\n  await requireSameTarget(pipeline, writer, load.targetMark);",
+        "would call it rightly empty.\n  await requireSameTarget(load, progress.targetMark);",
         "would call it rightly empty.",
       ],
     ],
@@ -269,7 +269,7 @@ export const MUTATIONS = [
   {
     name: "target: a checkpoint beside the data that is behind counts as ahead",
     file: "src/data-plane/target-loss.ts",
-    replace: [["writer.kept.found.batchNo < batchNo", "writer.kept.found.batchNo < -batchNo"]],
+    replace: [["kept.found.batchNo < batchNo", "kept.found.batchNo < -batchNo"]],
     tests: ["tests/integration/three-databases.test.ts"],
   },
   {

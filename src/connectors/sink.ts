@@ -12,8 +12,8 @@ import type { ReadRequest } from "./source.ts";
  * Where rows go.
  *
  * Contract. `open` checks everything that can be known before a row is read, and changes nothing but what the request
- * allows. Writing the same rows twice leaves the target as writing them once. A batch is durable when `write` resolves;
- * when it rejects, nothing of the batch is visible, or writing it again gives the same result.
+ * allows. Writing the same rows twice leaves the target as writing them once. A batch is durable when its `commit`
+ * resolves; before that nothing of it is visible, or writing it again gives the same result.
  *
  * A load of kind `upsert` shows each batch at once. One of kind `replace` shows nothing before `finish`, and then
  * everything: afterwards the target holds exactly the rows that were written.
@@ -51,9 +51,6 @@ export interface RestoreRequest<T extends Target = Target> {
   underLease(change: () => Promise<void>): Promise<void>;
 }
 
-/** The sink's open transaction; none where a sink has no transactions: then the checkpoint follows in the meta-store. */
-export type OpenTransaction = SqlSession | undefined;
-
 export interface SinkRequest<T extends Target = Target, Options = unknown> {
   readonly target: T;
   readonly columns: readonly Column[];
@@ -62,8 +59,6 @@ export interface SinkRequest<T extends Target = Target, Options = unknown> {
   readonly createTarget: boolean;
   readonly addColumns: boolean;
   readonly load: LoadRequest;
-  /** Looked at when the load ends: until then the caller may change what it says. */
-  readonly guard: DeletionGuard;
   readonly options: Options;
   readonly claim: SinkClaim;
   /** True when the mark is in the meta-store's database, so that data and checkpoint can commit together. */
@@ -136,9 +131,6 @@ export interface BatchResult {
   readonly rejects: readonly RejectedRow[];
 }
 
-/** Commits the checkpoint: inside the transaction that wrote the batch, or once the target has acknowledged it. */
-export type CommitBatch<T> = (transaction: OpenTransaction, result: BatchResult) => Promise<T>;
-
 /** The keys a batch stands for: behind `after`, up to `upTo`; null means without end. */
 export interface KeyRange {
   readonly after: ScanPosition | null;
@@ -150,11 +142,43 @@ export interface BatchPlace extends KeyRange {
   readonly batchNo: number;
 }
 
-export interface LoadResult {
-  readonly rows_deleted: number;
-  /** Without a transaction: what makes the load visible; called while nobody can take the pipeline over. */
-  makeVisible?(): Promise<void>;
+/**
+ * A change that is made, but not committed. Whoever gets it calls `commit` or `rollback`.
+ *
+ * Where a sink has no transactions, the rows of a batch are in the target already; any other change is made by `commit`,
+ * in one step, while nobody can take the pipeline over.
+ */
+export interface Uncommitted {
+  /** Takes the checkpoint along. */
+  readonly transaction: SqlSession | undefined;
+  /** When it throws, the change is rolled back, or may be made again with the same result. */
+  commit(): Promise<void>;
+  /** Never throws. Does nothing after `commit`. */
+  rollback(): Promise<void>;
 }
+
+export interface WrittenBatch extends Uncommitted {
+  readonly result: BatchResult;
+}
+
+export interface PulledBatch extends WrittenBatch {
+  readonly count: number;
+  /** The ordering columns of the last row. */
+  readonly position: ScanPosition;
+}
+
+export interface FinishedLoad extends Uncommitted {
+  readonly rows_deleted: number;
+}
+
+/** How the checkpoint keeps in step with the data; `src/data-plane/commit.ts` has what follows from it. */
+export type WayOfCommitting =
+  /** The target is in the meta-store's database: one transaction commits both. */
+  | { readonly way: "with-checkpoint"; readonly kept?: undefined }
+  /** A checkpoint beside the data commits with it, and the meta-store follows. */
+  | { readonly way: "beside"; readonly kept: KeptCheckpoint }
+  /** The target has no transactions: the meta-store follows what it has acknowledged. */
+  | { readonly way: "after"; readonly kept?: undefined };
 
 export interface SinkWriter {
   readonly key: readonly string[];
@@ -166,46 +190,34 @@ export interface SinkWriter {
   readonly warnings?: readonly VitrinaError[];
   /** The same, where it belongs to what is told of the run. */
   readonly notes?: readonly string[];
-  readonly kept: KeptCheckpoint | undefined;
+  readonly commits: WayOfCommitting;
   /** The target that is written to, as it is now; null while there is none, and where a load replaces it as a whole. */
   takeMark(): Promise<TargetMark | null>;
   /** Whether the target no longer holds what it held when the mark was taken. That only a part is gone is not seen. */
   lossSince(mark: TargetMark): Promise<TargetLoss | undefined>;
-  /** The target is in the meta-store's database, and its transactions take the checkpoint along. */
-  readonly together: boolean;
   /** A batch may delete rows, also the last one there is. */
   readonly deletesRows: boolean;
   /** Is in the target's database while the writer is open, where others can look for it. */
   readonly databaseMark: string | undefined;
-  /** Before the first batch of a load that starts anew. */
-  begin(fence: (transaction: OpenTransaction) => Promise<unknown>): Promise<void>;
-  write<T>(batch: RowBatch, place: BatchPlace, commit: CommitBatch<T>): Promise<T>;
+  /** Before the first batch of a load that starts from nothing. Undefined when nothing has to be prepared. */
+  begin(): Promise<Uncommitted | undefined>;
+  /**
+   * False for `setRefusedAside`: a row that the target refuses may end the write, or its commit, with an error of class
+   * `row`. True: such rows are set aside one by one, which costs the target more.
+   */
+  write(batch: RowBatch, place: BatchPlace, setRefusedAside: boolean): Promise<WrittenBatch>;
   /** After the last batch. Throws when the guard forbids what would be deleted. */
-  finish<T>(commit: (transaction: OpenTransaction, result: LoadResult) => Promise<T>): Promise<T>;
-  /** The load was refused as a whole: what there is of it goes, so that the next one starts anew. */
-  giveUp(end: (transaction: OpenTransaction) => Promise<unknown>): Promise<void>;
-  /** Only where source and target can be one database: reads and writes a batch without it leaving the server. */
-  readonly pull?: PullBatch | undefined;
+  finish(guard: DeletionGuard): Promise<FinishedLoad>;
+  /** The load was refused as a whole: what there is of it goes, so that the next one starts from nothing. */
+  giveUp(): Promise<Uncommitted>;
+  /**
+   * Only where source and target can be one database: reads and writes a batch without it leaving the server. Undefined
+   * when nothing is left. A row that the target refuses ends it with an error of class `row`.
+   */
+  readonly pull?: ((request: ReadRequest, limit: number) => Promise<PulledBatch | undefined>) | undefined;
   /** The one in which every batch is pulled; another session of that database can read in it, too. */
   readonly snapshot?: (() => Promise<string>) | undefined;
   close(): Promise<void>;
-}
-
-interface PulledBatch<T> {
-  readonly count: number;
-  readonly result: T;
-}
-
-export type PullBatch = <T>(
-  request: ReadRequest,
-  limit: number,
-  commit: (transaction: OpenTransaction, batch: PulledRows, result: BatchResult) => Promise<T>,
-) => Promise<PulledBatch<T> | undefined>;
-
-export interface PulledRows {
-  readonly count: number;
-  /** The ordering columns of the last row. */
-  readonly position: ScanPosition;
 }
 
 export interface ComparisonRequest<T extends Target = Target, Options = unknown> {

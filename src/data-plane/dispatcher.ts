@@ -8,11 +8,12 @@ import type { Claim, RunFailure, RunOutcome } from "../meta-store/ports/run-queu
 import { redact } from "../observability/log.ts";
 import { databaseError } from "../postgres/errors.ts";
 import { TaskRetryLater } from "../tasks/retry-later.ts";
-import { type ExecutionEnd, type ExecutorParts, executePipeline, type RunControl } from "./executor.ts";
+import { type ExecutionEnd, executePipeline } from "./executor.ts";
 import type { Heartbeat, Heartbeats } from "./heartbeat.ts";
+import type { EngineParts, RunControl } from "./run-context.ts";
 import { type ReportParts, RunReport } from "./run-report.ts";
 
-export interface DispatcherParts extends Omit<ExecutorParts, "store">, ReportParts {
+export interface DispatcherParts extends Omit<EngineParts, "store">, ReportParts {
   readonly store: MetaStore;
   readonly timing: LeaseTiming;
   readonly retry: RetryPolicy;

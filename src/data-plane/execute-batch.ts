@@ -1,61 +1,51 @@
 import { isDeepStrictEqual } from "node:util";
 import { batchOfRows, type RowBatch } from "../connectors/row-batch.ts";
-import type { BatchResult, OpenTransaction } from "../connectors/sink.ts";
+import type { BatchPlace } from "../connectors/sink.ts";
 import type { ReadBatch, SourceReader } from "../connectors/source.ts";
 import type { ScanPosition } from "../domain/checkpoint.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import { endAskedFor } from "../domain/pipeline-status.ts";
 import { repeatedKey } from "../domain/reading-plan.ts";
 import type { Row } from "../domain/row.ts";
-import type { BatchCounters } from "../domain/run.ts";
-import type { BatchEffort, LeaseView, RefusedRow } from "../meta-store/ports/batch-commit.ts";
+import type { BatchEffort } from "../meta-store/ports/batch-commit.ts";
 import { faultPoint } from "../observability/fault-points.ts";
-import type { Log } from "../observability/log.ts";
-import type { EarlyEnd, RunControl } from "./executor.ts";
-import type { Load } from "./load.ts";
-import type { RunReport } from "./run-report.ts";
+import { type BatchFacts, type CommittedBatch, commitBatch, commitFenced } from "./commit.ts";
+import type { EarlyEnd, Load } from "./run-context.ts";
 
 /** Rows per batch while rows are refused: to find them takes longer, and a request to pause waits for it. */
-const CAREFUL_BATCH = 5000;
+const MAX_CAREFUL_BATCH_SIZE = 5000;
 
 /** The one batch loop. Returns why it stopped early, or nothing when everything was read. */
-export async function moveBatches(load: Load, control: RunControl, report: RunReport): Promise<EarlyEnd | undefined> {
-  const mover = openMover(load, control.endSignal, report.log);
+export async function moveBatches(load: Load): Promise<EarlyEnd | undefined> {
+  const { control, report, progress } = load;
+  const mover = openMover(load);
   let asked: EarlyEnd | undefined;
-  let batchSize = load.pipeline.batch_size;
+  let isCareful = false;
   try {
     for (;;) {
       const end = asked ?? control.stopRequest();
       if (end !== undefined) return end;
-      const batch = await report.batch(() => mover.move(batchSize));
+      const { batchSize } = progress.limits;
+      const limit: number = isCareful ? Math.min(batchSize, MAX_CAREFUL_BATCH_SIZE) : batchSize;
+      const batch = await report.batch(() => mover.move(limit));
       if (batch === undefined) return undefined;
       await faultPoint("batch_committed");
-      const { lease } = batch;
-      asked = endAskedFor(lease.status);
-      batchSize = batch.counters.rows_rejected > 0 ? Math.min(lease.batchSize, CAREFUL_BATCH) : lease.batchSize;
-      load.limits.maxRejects = lease.maxRejects;
-      load.limits.deletions.maxDeletePercent = lease.maxDeletePercent;
+      asked = endAskedFor(batch.lease.status);
+      isCareful = batch.counters.rows_rejected > 0;
     }
   } finally {
     await mover.close();
   }
 }
 
-interface MovedBatch {
-  readonly lease: LeaseView;
-  readonly batchNo: number;
-  readonly counters: BatchCounters;
-  readonly effort: BatchEffort;
-}
-
 /** Moves one batch from source to target; `undefined` when there is nothing left. */
 interface Mover {
-  move(limit: number): Promise<MovedBatch | undefined>;
+  move(limit: number): Promise<CommittedBatch | undefined>;
   close(): Promise<void>;
 }
 
-function openMover(load: Load, lost: AbortSignal, log: Log): Mover {
-  if (load.dataPath !== "push-down") return readAndWrite(load, lost);
+function openMover(load: Load): Mover {
+  if (load.dataPath !== "push-down") return readAndWrite(load);
   const pull = pullOnServer(load);
   let fallback: Mover | undefined;
   return {
@@ -64,15 +54,19 @@ function openMover(load: Load, lost: AbortSignal, log: Log): Mover {
       try {
         return await pull(limit);
       } catch (error) {
-        if (!(error instanceof VitrinaError) || error.retry !== "row") throw error;
+        if (!isFaultOfRows(error)) throw error;
         // Single rows can only be told apart outside the server.
-        log.warn({ reason: error.message }, "a row was refused: going on by stream");
-        fallback = readAndWrite(load, lost, await load.writer.snapshot?.());
+        load.report.log.warn({ reason: error.message }, "a row was refused: going on by stream");
+        fallback = readAndWrite(load, await load.writer.snapshot?.());
         return fallback.move(limit);
       }
     },
     close: async () => fallback?.close(),
   };
+}
+
+function isFaultOfRows(error: unknown): error is VitrinaError {
+  return error instanceof VitrinaError && error.retry === "row";
 }
 
 function pullOnServer(load: Load): Mover["move"] {
@@ -88,28 +82,19 @@ function pullOnServer(load: Load): Mover["move"] {
       transform_ms: 0,
       write_ms: performance.now() - startedAt,
     });
-    const pulled = await writer.pull(
-      // Rows without a key were looked for when this path was chosen; asking again would cost every batch its index.
-      { ...read, after: progress.position, nulls: "none" },
-      limit,
-      async (transaction, rows, result) => {
-        const facts = { read: rows.count, transformed: rows.count, position: rows.position, effort: effort() };
-        return { position: rows.position, counters: await record(load, transaction, result, facts) };
-      },
-    );
+    // Rows without a key were looked for when this path was chosen; asking again would cost every batch its index.
+    const pulled = await writer.pull({ ...read, after: progress.position, nulls: "none" }, limit);
     if (pulled === undefined) {
       await writeTail(load);
       return undefined;
     }
-    exhausted = pulled.count < limit;
-    await faultPoint("data_committed");
-    const { position, counters } = pulled.result;
-    advance(load, position, 0);
-    return { lease: await load.checkpointer.committed(), batchNo: progress.batchNo, counters, effort: effort() };
+    const { count, position } = pulled;
+    exhausted = count < limit;
+    return commitBatch(load, pulled, { read: count, transformed: count, position, effort });
   };
 }
 
-function readAndWrite(load: Load, lost: AbortSignal, snapshot?: string): Mover {
+function readAndWrite(load: Load, snapshot?: string): Mover {
   const { read, progress, source } = load;
   let reader: SourceReader | undefined;
   let ahead: Promise<TimedBatch> | undefined;
@@ -139,7 +124,7 @@ function readAndWrite(load: Load, lost: AbortSignal, snapshot?: string): Mover {
         await writeTail(load);
         return undefined;
       }
-      return writeBatch(load, timed, exhausted, lost);
+      return moveBatch(load, timed, exhausted);
     },
     close: async () => reader?.close(),
   };
@@ -150,18 +135,12 @@ interface TimedBatch {
   readonly readMs: number;
 }
 
-async function writeBatch(
-  load: Load,
-  { batch, readMs }: TimedBatch,
-  last: boolean,
-  lost: AbortSignal,
-): Promise<MovedBatch> {
+async function moveBatch(load: Load, { batch, readMs }: TimedBatch, last: boolean): Promise<CommittedBatch> {
   requireNewKey(load, batch);
-  const { count } = batch;
   const position = positionOf(load, batch);
   const bytes = load.dataPath === "stream" ? bytesOf(batch) : 0;
   const startedAt = performance.now();
-  const output = await transformed(load, batch, lost);
+  const output = await transformed(load, batch);
   const transformedAt = performance.now();
   const effort = (): BatchEffort => ({
     bytes,
@@ -169,37 +148,42 @@ async function writeBatch(
     transform_ms: transformedAt - startedAt,
     write_ms: performance.now() - transformedAt,
   });
-  const place = { batchNo: load.progress.batchNo + 1, after: load.progress.position, upTo: last ? null : position };
-  const counters = await load.writer.write(output, place, (transaction, result) => {
-    const facts = { read: count, transformed: output.count, position, effort: effort() };
-    return record(load, transaction, result, facts);
-  });
-  await faultPoint("data_committed");
-  const lease = await load.checkpointer.committed();
-  advance(load, position, counters.rows_rejected);
-  return { lease, batchNo: place.batchNo, counters, effort: effort() };
+  const { batchNo, position: after } = load.progress;
+  const place = { batchNo: batchNo + 1, after, upTo: last ? null : position };
+  return writeBatch(load, output, place, { read: batch.count, transformed: output.count, position, effort });
 }
 
 function bytesOf(batch: RowBatch): number {
   return batch.copyText().reduce((sum, piece) => sum + piece.length, 0);
 }
 
-export async function transformed(
-  { transform, dataPath }: Load,
-  batch: RowBatch,
-  lost: AbortSignal,
-): Promise<RowBatch> {
+export async function transformed({ transform, dataPath, control }: Load, batch: RowBatch): Promise<RowBatch> {
   if (dataPath !== "rows") return batch;
-  const rows = await transform.apply(batch.rows(), lost);
+  const rows = await transform.apply(batch.rows(), control.endSignal);
   await faultPoint("batch_transformed");
   return batchOfRows(rows);
+}
+
+/** Writes and commits a batch: as a whole, and if the target refuses any of its rows, once more without those. */
+export async function writeBatch(
+  load: Load,
+  batch: RowBatch,
+  place: BatchPlace,
+  facts: BatchFacts,
+): Promise<CommittedBatch> {
+  try {
+    return await commitBatch(load, await load.writer.write(batch, place, false), facts);
+  } catch (error) {
+    if (!isFaultOfRows(error)) throw error;
+    return commitBatch(load, await load.writer.write(batch, place, true), facts);
+  }
 }
 
 /** The range behind the last row has no rows in the source; a full load must see that too. */
 async function writeTail(load: Load): Promise<void> {
   if (load.incremental !== undefined) return;
   const place = { batchNo: load.progress.batchNo + 1, after: load.progress.position, upTo: null };
-  await load.writer.write(batchOfRows([]), place, load.checkpointer.fenceIn);
+  await commitFenced(load, await load.writer.write(batchOfRows([]), place, false));
 }
 
 /** Where the last row stands that has a place in the order. One that lacks part of it is met again instead. */
@@ -219,77 +203,4 @@ function requireNewKey({ read, columns, progress, writer }: Load, batch: RowBatc
   if (!read.eachOnce || first === undefined || progress.position === null) return;
   const key = read.orderBy.map((name) => first[columns.findIndex((column) => column.name === name)] ?? null);
   if (isDeepStrictEqual(key, progress.position)) throw repeatedKey(writer.key);
-}
-
-export function advance({ progress }: Load, position: ScanPosition | null, rejected: number): void {
-  progress.position = position;
-  progress.batchNo += 1;
-  progress.rejected += rejected;
-}
-
-/** How many of the rows that failed a run are kept with it. */
-const SHOWN_REJECTS = 100;
-
-/** Nothing of the batch is committed, so what it was refused must be kept apart from it. */
-export class TooManyRejects extends VitrinaError {
-  readonly rejects: readonly RefusedRow[];
-
-  constructor(message: string, rejects: readonly RefusedRow[]) {
-    super("TOO_MANY_REJECTS", message);
-    this.rejects = rejects;
-  }
-}
-
-interface BatchFacts {
-  readonly read: number;
-  readonly transformed: number;
-  readonly position: ScanPosition | null;
-  readonly effort: BatchEffort;
-  /** Earlier rejects that this batch settles. Refused again, they replace themselves. */
-  readonly settledRejects?: readonly number[];
-}
-
-export async function record(
-  load: Load,
-  transaction: OpenTransaction,
-  { rejects, ...counts }: BatchResult,
-  { read, transformed, position, effort, settledRejects = [] }: BatchFacts,
-): Promise<BatchCounters> {
-  const { limits, progress } = load;
-  if (load.read.eachOnce && counts.rows_deduplicated > 0) throw repeatedKey(load.writer.key);
-  if (progress.rejected + rejects.length - settledRejects.length > limits.maxRejects) {
-    const first = rejects.slice(0, SHOWN_REJECTS).map((reject) => describeReject(load, reject));
-    const last = rejects.at(-1)?.reason;
-    throw new TooManyRejects(
-      `The target refused more than ${limits.maxRejects} rows; the last because: ${last}`,
-      first,
-    );
-  }
-  const counters = {
-    ...counts,
-    rows_read: read,
-    rows_rejected: rejects.length,
-    rows_dropped: Math.max(0, read - transformed),
-    rows_added: Math.max(0, transformed - read),
-  };
-  const fillsTarget = load.incremental !== undefined && counters.rows_written + counters.rows_unchanged > 0;
-  await load.checkpointer.recordIn(transaction, {
-    position,
-    fingerprint: progress.fingerprint,
-    expectedBatchNo: progress.batchNo,
-    safePoint: load.incremental?.safePoint ?? null,
-    effort,
-    rejects: rejects.map((reject) => describeReject(load, reject)),
-    settledRejects,
-    fillsTarget,
-    counters,
-  });
-  if (fillsTarget && load.targetMark !== null) load.targetMark = { ...load.targetMark, filled: true };
-  return counters;
-}
-
-function describeReject({ transform, writer }: Load, { row, code, error }: BatchResult["rejects"][number]): RefusedRow {
-  const values = Object.fromEntries(transform.columns.map(({ name }, index) => [name, row[index] ?? null]));
-  const key = Object.fromEntries(writer.key.map((name) => [name, values[name] ?? null]));
-  return { key, row: values, code, error };
 }

@@ -4,7 +4,7 @@ import type { Pipeline } from "../domain/pipeline.ts";
 import type { Column } from "../domain/row.ts";
 import type { TaskPlan } from "../domain/task-plan.ts";
 import { auditQuery } from "../sql-guard/guard.ts";
-import type { ExecutorParts } from "./executor.ts";
+import type { EngineParts } from "./run-context.ts";
 
 interface OpenedSource {
   readonly source: Source;
@@ -14,7 +14,7 @@ interface OpenedSource {
 
 /** The one way to a source: whoever reads it, a run or a reconcile, has its query checked here first. */
 export async function openSource(
-  { connectors, guard }: Pick<ExecutorParts, "connectors" | "guard">,
+  { connectors, guard }: Pick<EngineParts, "connectors" | "guard">,
   { source_connection }: Pipeline,
   { readerQuery }: TaskPlan,
   endSignal?: AbortSignal,

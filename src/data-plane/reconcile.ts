@@ -21,11 +21,11 @@ import type { PipelineState } from "../meta-store/ports/state.ts";
 import { faultPoint } from "../observability/fault-points.ts";
 import { openChain } from "../tasks/open-chain.ts";
 import type { Transform } from "../tasks/task.ts";
-import type { ExecutorParts } from "./executor.ts";
 import { closeAll, withPlainTypes } from "./load.ts";
 import { openSource } from "./open-source.ts";
+import type { EngineParts } from "./run-context.ts";
 
-export interface ReconcileParts extends Pick<ExecutorParts, "connectors" | "tasks" | "targets" | "guard"> {
+export interface ReconcileParts extends Pick<EngineParts, "connectors" | "tasks" | "targets" | "guard"> {
   readonly store: Pick<MetaStore, "state" | "runs">;
 }
 

@@ -1,25 +1,17 @@
-import type { MetaStore } from "../meta-store/meta-store.ts";
 import { transformed } from "./execute-batch.ts";
-import type { RunControl } from "./executor.ts";
-import type { Load } from "./load.ts";
-import type { RunReport } from "./run-report.ts";
+import type { Load } from "./run-context.ts";
 import { writeAside } from "./write-aside.ts";
 
 /**
  * With `null_cursor: each_run` the rows that have no place in the order of the cursor are read in every run, before
  * its batches. A run that is interrupted meanwhile begins with them anew; what is there already is not written again.
  */
-export async function readRowsWithoutCursor(
-  store: Pick<MetaStore, "rejects">,
-  load: Load,
-  control: RunControl,
-  report: RunReport,
-): Promise<void> {
-  const { pipeline, source, read } = load;
+export async function readRowsWithoutCursor(load: Load): Promise<void> {
+  const { parts, pipeline, control, report, source, read } = load;
   const { incremental_key: key, batch_size } = pipeline;
   if (load.incremental === undefined || key === null || pipeline.null_cursor !== "each_run") return;
   // Those of earlier runs are met again here; kept, they would grow with every run.
-  let settledRejects = await store.rejects.without(pipeline.id, key);
+  let settledRejects = await parts.store.rejects.without(pipeline.id, key);
   const reader = await source.open({ ...read, after: null, nulls: "only" });
   let rows = 0;
   try {
@@ -28,8 +20,8 @@ export async function readRowsWithoutCursor(
       const batch = await reader.read(batch_size);
       const readMs = performance.now() - startedAt;
       if (batch.count > 0 || settledRejects.length > 0) {
-        const output = await transformed(load, batch, control.endSignal);
-        await writeAside(load, { read: batch.count, output, readMs, settledRejects }, report);
+        const output = await transformed(load, batch);
+        await writeAside(load, { read: batch.count, output, readMs, settledRejects });
       }
       settledRejects = [];
       rows += batch.count;

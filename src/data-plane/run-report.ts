@@ -17,7 +17,7 @@ export interface ReportParts {
   readonly observer: RunObserver;
 }
 
-interface CommittedBatch {
+interface ReportedBatch {
   readonly batchNo: number;
   readonly counters: BatchCounters;
   readonly effort: BatchEffort;
@@ -104,7 +104,7 @@ export class RunReport {
   }
 
   /** Passes on what `move` gives, and tells of the batch that it committed; `undefined` means there was none. */
-  async batch<T extends CommittedBatch | undefined>(move: () => Promise<T>): Promise<T> {
+  async batch<T extends ReportedBatch | undefined>(move: () => Promise<T>): Promise<T> {
     const startedAt = performance.now();
     try {
       const moved = await move();
@@ -125,7 +125,7 @@ export class RunReport {
     this.#trace.end({ result, ...counts }, error);
   }
 
-  #committed({ batchNo, counters, effort }: CommittedBatch, startedAt: number): void {
+  #committed({ batchNo, counters, effort }: ReportedBatch, startedAt: number): void {
     this.observer.batchCommitted(counters, effort);
     this.#totals.batches += 1;
     this.#totals.rows_read += counters.rows_read;

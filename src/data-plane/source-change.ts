@@ -1,11 +1,6 @@
-import type { SinkWriter } from "../connectors/sink.ts";
-import type { Source } from "../connectors/source.ts";
-import type { Pipeline } from "../domain/pipeline.ts";
 import { addedParts, type SourceMark, sourceChange } from "../domain/source-mark.ts";
-import type { MetaStore } from "../meta-store/meta-store.ts";
-import type { BatchCommit } from "../meta-store/ports/batch-commit.ts";
 import type { PipelineState } from "../meta-store/ports/state.ts";
-import type { Log } from "../observability/log.ts";
+import type { OpenRun } from "./run-context.ts";
 import type { UsableState } from "./target-loss.ts";
 
 /**
@@ -13,32 +8,25 @@ import type { UsableState } from "./target-loss.ts";
  * position without ever having been read: numbers are given out again, stamps are old ones. Reading everything again is
  * only slow. A full load needs no such care: one that goes on is followed by another that reads everything.
  */
-export async function requireSourceOf(
-  store: Pick<MetaStore, "state">,
-  { id, mode, incremental_key: key }: Pipeline,
-  query: string,
-  source: Source,
-  writer: SinkWriter,
-  usable: UsableState,
-  commit: BatchCommit,
-  log: Log,
-): Promise<UsableState> {
+export async function requireSourceOf(run: OpenRun, usable: UsableState): Promise<UsableState> {
+  const { parts, pipeline, commit, report, plan, source, writer } = run;
+  const { id, mode, incremental_key: key } = pipeline;
   if (mode !== "incremental" || key === null) return usable;
   const { sourceMark } = usable.state;
-  const now = await source.takeMark(query, key);
-  const change = await changeSince(usable.state, now, (parts, value) =>
-    source.partsReachBack(query, key, parts, value),
+  const now = await source.takeMark(plan.readerQuery, key);
+  const change = await changeSince(usable.state, now, (added, value) =>
+    source.partsReachBack(plan.readerQuery, key, added, value),
   );
   if (change === undefined) {
     await commit.noteSource(now);
     return usable;
   }
-  await writer.kept?.forget();
+  await writer.commits.kept?.forget();
   await commit.startOver();
   await commit.noteSource(now);
   const startsOver = `${change}: everything is read again.`;
-  log.warn({ before: sourceMark, now }, startsOver);
-  return { state: await store.state.get(id), startsOver };
+  report.log.warn({ before: sourceMark, now }, startsOver);
+  return { state: await parts.store.state.get(id), startsOver };
 }
 
 async function changeSince(

@@ -9,10 +9,8 @@ import {
   type TargetLoss,
   type TargetMark,
 } from "../domain/target-mark.ts";
-import type { MetaStore } from "../meta-store/meta-store.ts";
-import type { BatchCommit } from "../meta-store/ports/batch-commit.ts";
 import type { PipelineState } from "../meta-store/ports/state.ts";
-import type { Log } from "../observability/log.ts";
+import type { OpenRun } from "./run-context.ts";
 
 export interface UsableState {
   readonly state: PipelineState;
@@ -24,25 +22,18 @@ export interface UsableState {
  * The checkpoint as this run may use it. Where the target no longer holds what was written up to it, an incremental
  * load would bring only what is new and call that a success: so everything is read again, or a person decides.
  */
-export async function requireTargetOf(
-  store: Pick<MetaStore, "state">,
-  pipeline: Pipeline,
-  writer: SinkWriter,
-  columns: readonly Column[],
-  state: PipelineState,
-  commit: BatchCommit,
-  log: Log,
-): Promise<UsableState> {
-  const what = await misfitOf(pipeline, writer, columns, state);
+export async function requireTargetOf(run: OpenRun, state: PipelineState): Promise<UsableState> {
+  const { parts, pipeline, commit, report, writer } = run;
+  const what = await misfitOf(run, state);
   if (what === undefined) return { state, startsOver: undefined };
   if (pipeline.mode === "incremental" && !pipeline.create_target) {
     throw new VitrinaError("TARGET_REPLACED", `${what}; the checkpoint of ${pipeline.name} does not fit it.`);
   }
-  await writer.kept?.forget();
+  await writer.commits.kept?.forget();
   await commit.startOver();
   const startsOver = `${what}: everything is read again.`;
-  log.warn({}, startsOver);
-  return { state: await store.state.get(pipeline.id), startsOver };
+  report.log.warn({}, startsOver);
+  return { state: await parts.store.state.get(pipeline.id), startsOver };
 }
 
 /** Found once, it stays so until a person decides: each claim has a higher epoch, so trying again would get past it. */
@@ -53,47 +44,38 @@ export function requireNotAhead({ name, target_table }: Pipeline, { targetAhead 
 
 /** Why the rows before the position are not in the target as this run would write them, for people. */
 async function misfitOf(
-  { target_table: target }: Pipeline,
-  writer: SinkWriter,
-  columns: readonly Column[],
+  { pipeline, writer, transform }: OpenRun,
   { targetMark: mark, scanPosition, watermarkFingerprint, batchNo }: PipelineState,
 ): Promise<string | undefined> {
+  const { target_table: target } = pipeline;
   // Without a position nothing is left out; without a mark a person has decided to go on with what is there.
   if (mark === null || (scanPosition === null && watermarkFingerprint === null)) return undefined;
   if (mark.target !== undefined && mark.target !== target) return undefined;
   const loss = await findLoss(writer, mark, batchNo);
   if (loss !== undefined) return describeLoss(target, loss);
   // A query such as SELECT * returns a new column of the source although nobody changed the pipeline.
-  const added = columnsSince(mark, namesOf(columns));
+  const added = columnsSince(mark, namesOf(transform.columns));
   return added.length === 0 ? undefined : describeNewColumns(target, added);
 }
 
 async function findLoss(writer: SinkWriter, mark: TargetMark, batchNo: number): Promise<TargetLoss | undefined> {
+  const { kept } = writer.commits;
   // What is beside the data is written first, so it can never be behind by itself.
-  if (writer.kept !== undefined && writer.kept.found.batchNo < batchNo) return "behind";
+  if (kept !== undefined && kept.found.batchNo < batchNo) return "behind";
   return writer.lossSince(mark);
 }
 
 /** Before the first batch of a load, when the target is there. */
-export async function markTarget(
-  pipeline: Pipeline,
-  writer: SinkWriter,
-  columns: readonly Column[],
-  commit: BatchCommit,
-): Promise<TargetMark | null> {
-  const mark = await takeMark(pipeline, writer, columns);
-  if (mark !== null) await commit.noteTarget(mark);
+export async function markTarget(run: OpenRun): Promise<TargetMark | null> {
+  const mark = await takeMark(run);
+  if (mark !== null) await run.commit.noteTarget(mark);
   return mark;
 }
 
 /** The target as the rows of this run stand in it. */
-export async function takeMark(
-  { target_table: target }: Pipeline,
-  writer: SinkWriter,
-  columns: readonly Column[],
-): Promise<TargetMark | null> {
+export async function takeMark({ pipeline, writer, transform }: OpenRun): Promise<TargetMark | null> {
   const mark = await writer.takeMark();
-  return mark && { ...mark, target, columns: namesOf(columns) };
+  return mark && { ...mark, target: pipeline.target_table, columns: namesOf(transform.columns) };
 }
 
 function namesOf(columns: readonly Column[]): readonly string[] {
@@ -101,11 +83,7 @@ function namesOf(columns: readonly Column[]): readonly string[] {
 }
 
 /** Before a load ends: what was written or compared so far must still be there. */
-export async function requireSameTarget(
-  pipeline: Pipeline,
-  writer: SinkWriter,
-  mark: TargetMark | null,
-): Promise<void> {
+export async function requireSameTarget({ pipeline, writer }: OpenRun, mark: TargetMark | null): Promise<void> {
   if (mark === null) return;
   // An incremental load may have deleted the last row itself; an empty target that it found it may leave so.
   const filled = mark.filled === true && !writer.deletesRows ? true : undefined;

@@ -1,8 +1,6 @@
 import type { RowBatch } from "../connectors/row-batch.ts";
-import { faultPoint } from "../observability/fault-points.ts";
-import { advance, record } from "./execute-batch.ts";
-import type { Load } from "./load.ts";
-import type { RunReport } from "./run-report.ts";
+import { writeBatch } from "./execute-batch.ts";
+import type { Load } from "./run-context.ts";
 
 interface AsideBatch {
   /** How many rows were read for it. */
@@ -13,21 +11,12 @@ interface AsideBatch {
 }
 
 /** Writes rows that were read beside the cursor: a batch like any other, but the position stays where it is. */
-export async function writeAside(load: Load, batch: AsideBatch, report: RunReport): Promise<void> {
-  const { read, output, readMs, settledRejects } = batch;
-  const { position, batchNo: lastNo } = load.progress;
-  const batchNo = lastNo + 1;
-  await report.batch(async () => {
+export async function writeAside(load: Load, { read, output, readMs, settledRejects }: AsideBatch): Promise<void> {
+  const { position, batchNo } = load.progress;
+  await load.report.batch(() => {
     const startedAt = performance.now();
     const effort = () => ({ bytes: 0, read_ms: readMs, transform_ms: 0, write_ms: performance.now() - startedAt });
-    const place = { batchNo, after: null, upTo: null };
-    const counters = await load.writer.write(output, place, (transaction, result) => {
-      const facts = { read, transformed: output.count, position, effort: effort(), settledRejects };
-      return record(load, transaction, result, facts);
-    });
-    await faultPoint("data_committed");
-    await load.checkpointer.committed();
-    advance(load, position, Math.max(0, counters.rows_rejected - settledRejects.length));
-    return { batchNo, counters, effort: effort() };
+    const place = { batchNo: batchNo + 1, after: null, upTo: null };
+    return writeBatch(load, output, place, { read, transformed: output.count, position, effort, settledRejects });
   });
 }

@@ -2,9 +2,9 @@ import { randomBytes, randomUUID } from "node:crypto";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
 import { openPostgresSink } from "../../src/connectors/postgres/sink.ts";
-import { batchOfRows } from "../../src/connectors/row-batch.ts";
 import type { BatchResult, SinkRequest } from "../../src/connectors/sink.ts";
 import type { Row } from "../../src/domain/row.ts";
+import { commitBegin, commitRows } from "../support/commit.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { formatTarget } from "../support/targets.ts";
 import { describeSink } from "./sink-contract.ts";
@@ -77,7 +77,6 @@ describe("rows that a table refuses", () => {
       createTarget: false,
       addColumns: false,
       load,
-      guard: { allowEmpty: true, maxDeletePercent: 100 },
       options: {},
       claim: { pipelineId: randomUUID(), runId: randomUUID(), epoch: 1, batchNo: 0, followsUp: false },
       isMetaStore: async () => true,
@@ -85,9 +84,8 @@ describe("rows that a table refuses", () => {
       cancelled: new AbortController().signal,
       requireLease: async () => undefined,
     });
-    await writer.begin(async () => undefined);
-    const write = (rows: readonly Row[]): Promise<BatchResult> =>
-      writer.write(batchOfRows(rows), { batchNo: 1, after: null, upTo: null }, async (_, result) => result);
+    await commitBegin(writer);
+    const write = (rows: readonly Row[]): Promise<BatchResult> => commitRows(writer, rows);
     return { write, close: () => writer.close() };
   }
 

@@ -1,10 +1,17 @@
 import { randomUUID } from "node:crypto";
 import { beforeEach, describe, expect, it } from "vitest";
-import { batchOfRows } from "../../src/connectors/row-batch.ts";
-import type { BatchPlace, BatchResult, CommitBatch, Sink, SinkRequest, SinkWriter } from "../../src/connectors/sink.ts";
+import type {
+  BatchPlace,
+  BatchResult,
+  DeletionGuard,
+  Sink,
+  SinkRequest,
+  SinkWriter,
+} from "../../src/connectors/sink.ts";
 import { VitrinaError } from "../../src/domain/error-catalogue.ts";
 import type { Column, Row } from "../../src/domain/row.ts";
 import type { Target } from "../../src/domain/target.ts";
+import { commitBegin as begin, commitGiveUp, commitRows, commitFinish as finish, GUARD } from "../support/commit.ts";
 
 /** What the contract needs to know of a sink: how to make a name, and how to look at a target as its readers do. */
 export interface SinkHarness {
@@ -53,7 +60,6 @@ export function describeSink(name: string, open: () => SinkHarness): void {
         createTarget: true,
         addColumns: false,
         load: { kind: "upsert" },
-        guard: { allowEmpty: false, maxDeletePercent: 50 },
         options: {},
         claim: { pipelineId, runId: randomUUID(), epoch: own, batchNo, followsUp: false },
         isMetaStore: async () => false,
@@ -70,9 +76,10 @@ export function describeSink(name: string, open: () => SinkHarness): void {
     } as const;
     const place = (): BatchPlace => ({ batchNo: batchNo + 1, after: null, upTo: null });
 
-    /** Commits as the engine does: with the data where the sink has transactions, else after it was acknowledged. */
-    function committing({ kept }: SinkWriter): CommitBatch<BatchResult> {
-      return async (transaction, result) => {
+    /** Commits as the engine does: with a checkpoint beside the data where the sink has transactions. */
+    const write = (writer: SinkWriter, given: readonly Row[]): Promise<BatchResult> =>
+      commitRows(writer, given, place(), async ({ transaction }) => {
+        const { kept } = writer.commits;
         if (kept !== undefined && transaction !== undefined) {
           await kept.recordIn(transaction, {
             batchNo: batchNo + 1,
@@ -82,22 +89,12 @@ export function describeSink(name: string, open: () => SinkHarness): void {
           });
         }
         batchNo += 1;
-        return result;
-      };
-    }
-    const write = (writer: SinkWriter, given: readonly Row[]): Promise<BatchResult> =>
-      writer.write(batchOfRows(given), place(), committing(writer));
-    const begin = (writer: SinkWriter): Promise<void> => writer.begin(async () => undefined);
-    const finish = (writer: SinkWriter): Promise<number> =>
-      writer.finish(async (_transaction, { rows_deleted, makeVisible }) => {
-        await makeVisible?.();
-        return rows_deleted;
       });
-    async function load(given: readonly Row[], more: Partial<SinkRequest> = {}): Promise<number> {
-      const writer = await claim({ ...REPLACE, ...more });
+    async function load(given: readonly Row[], guard?: DeletionGuard): Promise<number> {
+      const writer = await claim(REPLACE);
       await begin(writer);
       await write(writer, given);
-      const deleted = await finish(writer);
+      const deleted = await finish(writer, guard);
       await writer.close();
       return deleted;
     }
@@ -137,7 +134,7 @@ export function describeSink(name: string, open: () => SinkHarness): void {
     it("R4.4 a batch whose checkpoint failed is simply written again", async () => {
       const writer = await claim();
       await begin(writer);
-      const failing = writer.write(batchOfRows([row(1, "a"), row(2, "b")]), place(), async () => {
+      const failing = commitRows(writer, [row(1, "a"), row(2, "b")], place(), async () => {
         throw new VitrinaError("DATABASE_UNAVAILABLE", "The meta-store is away.");
       });
       await expect(failing).rejects.toMatchObject({ code: "DATABASE_UNAVAILABLE" });
@@ -236,8 +233,8 @@ export function describeSink(name: string, open: () => SinkHarness): void {
       await expect(load([])).rejects.toMatchObject({ code: "SOURCE_EMPTY" });
       await expect(load(rows(1, 10))).rejects.toMatchObject({ code: "TOO_MANY_DELETIONS" });
       expect(await titles()).toEqual(before);
-      expect(await load(rows(1, 10), { guard: { allowEmpty: false, maxDeletePercent: 70 } })).toBe(20);
-      expect(await load([], { guard: { allowEmpty: true, maxDeletePercent: 0 } })).toBe(10);
+      expect(await load(rows(1, 10), { allowEmpty: false, maxDeletePercent: 70 })).toBe(20);
+      expect(await load([], { allowEmpty: true, maxDeletePercent: 0 })).toBe(10);
       expect(await titles()).toEqual({});
     });
 
@@ -246,7 +243,7 @@ export function describeSink(name: string, open: () => SinkHarness): void {
       const writer = await claim(REPLACE);
       await begin(writer);
       await write(writer, rows(7, 9));
-      await writer.giveUp(async () => undefined);
+      await commitGiveUp(writer);
       await writer.close();
       expect(Object.keys((await titles()) ?? {})).toEqual(["1", "2", "3"]);
       await load(rows(2, 4));
@@ -276,11 +273,16 @@ export function describeSink(name: string, open: () => SinkHarness): void {
       const owner = await claim(REPLACE);
       await write(owner, rows(3, 4, "new"));
       await expect(write(stale, rows(3, 9, "stale"))).rejects.toMatchObject({ code: "LEASE_LOST" });
-      const staleEnd = stale.finish(async (transaction, { makeVisible }) => {
-        if (stale.kept !== undefined && transaction !== undefined) await stale.kept.fenceIn(transaction);
-        await makeVisible?.();
-      });
-      await expect(staleEnd).rejects.toThrow();
+      const staleEnd = async (): Promise<void> => {
+        const finished = await stale.finish(GUARD);
+        try {
+          if (finished.transaction !== undefined) await stale.commits.kept?.fenceIn(finished.transaction);
+          await finished.commit();
+        } finally {
+          await finished.rollback();
+        }
+      };
+      await expect(staleEnd()).rejects.toThrow();
       await stale.close();
       expect(await titles()).toEqual({ 1: "live 1", 2: "live 2", 3: "live 3" });
       await finish(owner);

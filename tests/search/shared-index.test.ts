@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { IndexOptions } from "../../src/connectors/elasticsearch/options.ts";
 import { openElasticsearchSink } from "../../src/connectors/elasticsearch/sink.ts";
-import { batchOfRows } from "../../src/connectors/row-batch.ts";
 import type { SinkRequest, SinkWriter } from "../../src/connectors/sink.ts";
 import { VitrinaError } from "../../src/domain/error-catalogue.ts";
 import type { Row } from "../../src/domain/row.ts";
+import { commitBegin, commitFinish, commitGiveUp, commitRows, GUARD } from "../support/commit.ts";
 import { openSearchBench, type SearchBench } from "../support/search-bench.ts";
 import { type FaultProxy, startFaultProxy } from "../support/search-fault-proxy.ts";
 import { until } from "../support/until.ts";
@@ -66,7 +66,6 @@ function claims(index: string, options: IndexOptions, load: SinkRequest["load"])
       createTarget: true,
       addColumns: false,
       load,
-      guard: { allowEmpty: false, maxDeletePercent: 50 },
       options,
       claim: { pipelineId, runId: randomUUID(), epoch, batchNo: 0, followsUp: false },
       isMetaStore: async () => false,
@@ -78,13 +77,12 @@ function claims(index: string, options: IndexOptions, load: SinkRequest["load"])
     });
     return {
       writer,
-      write: (rows) =>
-        writer.write(batchOfRows(rows), { batchNo: 1, after: null, upTo: null }, async (_, result) => result),
+      write: (rows) => commitRows(writer, rows),
     };
   };
 }
-const begin = ({ writer }: { writer: SinkWriter }) => writer.begin(async () => undefined);
-const finish = ({ writer }: { writer: SinkWriter }) => writer.finish(async (_, { makeVisible }) => makeVisible?.());
+const begin = ({ writer }: { writer: SinkWriter }) => commitBegin(writer);
+const finish = ({ writer }: { writer: SinkWriter }) => commitFinish(writer);
 
 describe("fields that others added", () => {
   const rate = (index: string) => ask("PUT", `/${index}/_mapping`, { properties: { rating: { type: "long" } } });
@@ -220,25 +218,23 @@ describe("an index of the target's name", () => {
     await begin(few);
     await few.write([["1", "a"]]);
     await expect(finish(few)).rejects.toMatchObject({ code: "TOO_MANY_DELETIONS" });
-    await few.writer.giveUp(async () => undefined);
+    await commitGiveUp(few.writer);
 
     const stale = await claim();
     await begin(stale);
     await stale.write(["1", "2", "3"].map((id) => [id, "stale"]));
-    const taken = stale.writer.finish(async (_, { makeVisible }) => {
-      const successor = await claim();
-      await successor.write([["4", "new"]]);
-      await expect(makeVisible?.()).rejects.toMatchObject({ code: "SEARCH_BUSY" });
-      return successor;
-    });
-    const owner = await taken;
+    const late = await stale.writer.finish(GUARD);
+    const owner = await claim();
+    await owner.write([["4", "new"]]);
+    await expect(late.commit()).rejects.toMatchObject({ code: "SEARCH_BUSY" });
     expect(Object.keys(await bench.search.family(index))).toContain(index);
     expect([...(await bench.search.documents(index)).values()]).toEqual([OLD, OLD, OLD]);
     // The second time as if no answer had come to the first.
-    await owner.writer.finish(async (_, { makeVisible }) => {
-      await makeVisible?.();
-      await makeVisible?.();
-    });
+    const finished = await owner.writer.finish(GUARD);
+    await finished.commit();
+    await finished.commit();
+    // Nor is it given up when its runner does not know that it is visible.
+    await commitGiveUp(owner.writer);
     expect(await bench.search.indexOf(index)).toMatch(`${index}__`);
     expect(await bench.search.count(index)).toBe(4);
   });

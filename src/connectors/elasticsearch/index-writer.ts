@@ -1,16 +1,16 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { describeLoss } from "../../domain/target-mark.ts";
 import { faultPoint } from "../../observability/fault-points.ts";
-import type { BatchResult, SinkRequest, SinkWriter } from "../sink.ts";
+import type { BatchResult, SinkRequest, SinkWriter, Uncommitted } from "../sink.ts";
 import { type BulkResult, BulkSender, REPLACING, Superseded } from "./bulk.ts";
 import { documentEncoder } from "./documents.ts";
 import { type IndexFamily, requireAlias } from "./index-family.ts";
-import type { Load, LoadParts } from "./loads/load.ts";
+import type { IndexLoad, LoadParts } from "./loads/load.ts";
 import { newIndexLoad } from "./loads/new-index-load.ts";
 import { upsertLoad } from "./loads/upsert-load.ts";
 import { mergingLines } from "./merging-lines.ts";
 
-/** Encode → bulk → every item acknowledged → checkpoint. */
+/** Encode → bulk → every item acknowledged. A whole load becomes visible when it is committed. */
 export function indexWriter(given: Omit<LoadParts, "key">): SinkWriter {
   const parts: LoadParts = { ...given, key: chooseKey(given.request, given.family) };
   const { client, patience, name, key, request, family } = parts;
@@ -25,52 +25,56 @@ export function indexWriter(given: Omit<LoadParts, "key">): SinkWriter {
   const sender = new BulkSender(client, patience, options.write === "merge" ? mergingLines(client) : REPLACING);
   let alias: string | undefined;
   let lastBatchNo = claim.batchNo;
+  let isVisible = false;
 
   return {
     key,
     strategy: load.name,
     resumed: load.resumed,
     notes: family.plain === undefined ? [] : [adoption(name)],
-    kept: undefined,
+    commits: { way: "after" },
     takeMark: load.takeMark,
     lossSince: load.lossSince,
-    together: false,
     deletesRows: options.delete_when !== undefined,
     databaseMark: undefined,
 
-    async begin(fence) {
-      await fence(undefined);
-      await load.begin();
-    },
+    begin: async () => madeBy(load.begin),
 
-    async write(batch, { batchNo }, commit) {
+    async write(batch, { batchNo }) {
       const { operations, duplicates, rejects } = encode(batch.rows(), versionOf(claim.epoch, batchNo));
       alias ??= await load.takeWriteAlias();
       await faultPoint("batch_staged");
       const sent = await sender.send(alias, operations).catch((error: unknown) => explain(error, parts, load));
       load.count(sent);
       await faultPoint("batch_applied");
-      const answer = await commit(undefined, batchResult(sent, duplicates, rejects));
-      if (batch.count > 0) lastBatchNo = batchNo;
-      await faultPoint("checkpoint_recorded");
-      return answer;
+      const acknowledged = madeBy(async () => {
+        if (batch.count > 0) lastBatchNo = batchNo;
+      });
+      return { result: batchResult(sent, duplicates, rejects), ...acknowledged };
     },
 
-    async finish(commit) {
+    async finish(guard) {
       alias ??= await load.takeWriteAlias();
-      const answer = await commit(undefined, await load.finish(lastBatchNo));
+      const finished = await load.finish(lastBatchNo, guard);
+      const visible = madeBy(async () => {
+        await load.makeVisible();
+        isVisible = true;
+      });
+      return { ...finished, ...visible };
+    },
+
+    giveUp: async () => madeBy(load.giveUp),
+
+    async close() {
       // What is left over is met again by the next load; it must not spoil this one, which is complete.
-      await load.tidyUp().catch(() => undefined);
-      return answer;
+      if (isVisible) await load.tidyUp().catch(() => undefined);
     },
-
-    async giveUp(end) {
-      await end(undefined);
-      await load.giveUp();
-    },
-
-    close: async () => undefined,
   };
+}
+
+/** An index has no transactions: there is nothing to roll back, because nothing has happened before the commit. */
+function madeBy(commit: () => Promise<void>): Uncommitted {
+  return { transaction: undefined, commit, rollback: async () => undefined };
 }
 
 const adoption = (name: string): string =>
@@ -89,7 +93,7 @@ function batchResult(sent: BulkResult, duplicates: number, rejects: BatchResult[
 }
 
 /** The index refused a version or the alias: either another runner goes on here, or something is wrong with the index. */
-async function explain(error: unknown, { request, name, family }: LoadParts, load: Load): Promise<never> {
+async function explain(error: unknown, { request, name, family }: LoadParts, load: IndexLoad): Promise<never> {
   if (!(error instanceof Superseded)) throw error;
   await request.requireLease();
   const loss = family.live && (await load.lossSince({ identity: family.live.uuid }));

@@ -4,21 +4,21 @@ import { faultPoint } from "../../observability/fault-points.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { loadError } from "../../postgres/errors.ts";
 import { quoteLiteral } from "../../postgres/identifiers.ts";
-import type { PullBatch, PulledRows } from "../sink.ts";
+import type { PulledBatch, SinkWriter } from "../sink.ts";
 import type { ReadRequest } from "../source.ts";
-import type { Load } from "./loads/load.ts";
+import type { TableLoad } from "./loads/load.ts";
 import { namingHolders } from "./lock-holders.ts";
 import { type OrderColumn, readStatement, upTo } from "./query-text.ts";
 import { extended, orderColumns } from "./read-session.ts";
 import { createStage, inspectStage, STAGE, type StagedRows } from "./stage.ts";
-import { commitStaged, inBatch } from "./table-writer.ts";
 import { nameList, type TargetTable } from "./target-table.ts";
+import { beginBatch, inOpenTransaction } from "./write-transaction.ts";
 
 export interface PullerParts {
   /** The writer's session, with its stage. */
   readonly client: Client;
   readonly table: TargetTable;
-  readonly load: Load;
+  readonly load: TableLoad;
   /** Another session like it. */
   connect(): Promise<Client>;
 }
@@ -30,7 +30,7 @@ export interface PullerParts {
  * only holds the snapshot in which all batches are read.
  */
 export interface Puller {
-  readonly pull: PullBatch;
+  readonly pull: NonNullable<SinkWriter["pull"]>;
   readonly snapshot: () => Promise<string>;
   /** Resolves when the writer's session is free for other work. */
   rest(): Promise<void>;
@@ -43,18 +43,18 @@ interface Lane {
   isDirty: boolean;
 }
 
-interface StagedFromSource extends PulledRows {
+interface RowsOfSource extends Pick<PulledBatch, "count" | "position"> {
   readonly rows: StagedRows;
 }
 
-interface StagedBatch extends StagedFromSource {
+interface BatchInLane extends RowsOfSource {
   readonly lane: Lane;
 }
 
 interface BatchAhead {
   readonly after: ReadRequest["after"];
   readonly limit: number;
-  readonly batch: Promise<StagedBatch>;
+  readonly batch: Promise<BatchInLane>;
 }
 
 export function openPuller({ client, table, load, connect }: PullerParts): Puller {
@@ -75,7 +75,7 @@ export function openPuller({ client, table, load, connect }: PullerParts): Pulle
     return lane;
   };
 
-  const stage = async (lane: Lane, request: ReadRequest, limit: number): Promise<StagedBatch> => {
+  const stage = async (lane: Lane, request: ReadRequest, limit: number): Promise<BatchInLane> => {
     order ??= await orderColumns(lane.client, request.columns, request.orderBy);
     const asReader = beginAsReader(await snapshot());
     const begin = lane.isDirty ? `${EMPTY_STAGE}; ${asReader}` : asReader;
@@ -83,7 +83,7 @@ export function openPuller({ client, table, load, connect }: PullerParts): Pulle
     return { lane, ...(await stageFromSource(lane.client, table, request, order, limit, begin)) };
   };
 
-  const readAhead = (behind: StagedBatch, request: ReadRequest, limit: number): void => {
+  const readAhead = (behind: BatchInLane, request: ReadRequest, limit: number): void => {
     second ??= openSecond();
     const free = behind.lane === first ? second : Promise.resolve(first);
     const next = { ...request, after: behind.position };
@@ -97,7 +97,7 @@ export function openPuller({ client, table, load, connect }: PullerParts): Pulle
     ahead = undefined;
   };
 
-  const takeBatch = async (request: ReadRequest, limit: number): Promise<StagedBatch> => {
+  const takeBatch = async (request: ReadRequest, limit: number): Promise<BatchInLane> => {
     if (ahead?.limit === limit && isDeepStrictEqual(ahead.after, request.after)) {
       const { batch } = ahead;
       ahead = undefined;
@@ -115,20 +115,18 @@ export function openPuller({ client, table, load, connect }: PullerParts): Pulle
       first.isDirty = true;
     },
 
-    async pull(request, limit, commit) {
+    async pull(request, limit) {
       const batch = await takeBatch(request, limit);
       if (batch.count === 0) return undefined;
       const isLast = batch.count < limit;
       if (!isLast) readAhead(batch, request, limit);
       const session = batch.lane.client;
       const range = { after: request.after, upTo: isLast ? null : batch.position };
-      const result = await inBatch(session, load, table.name, async () => {
+      return inOpenTransaction(session, table.name, beginBatch(load), async () => {
         const applied = await load.apply(session, { rows: batch.rows, range, complete: true });
         await faultPoint("batch_applied");
-        const done = { ...applied, rejects: [] };
-        return commitStaged(session, (transaction) => commit(transaction, batch, done), done);
+        return { count: batch.count, position: batch.position, result: { ...applied, rejects: [] } };
       });
-      return { count: batch.count, result };
     },
 
     async close() {
@@ -165,7 +163,7 @@ async function stageFromSource(
   order: readonly OrderColumn[],
   limit: number,
   begin: string,
-): Promise<StagedFromSource> {
+): Promise<RowsOfSource> {
   try {
     await client.query(begin);
     const { rowCount } = await extended(
@@ -188,7 +186,7 @@ async function requireSingle(
   client: Client,
   request: ReadRequest,
   order: readonly OrderColumn[],
-  position: PulledRows["position"],
+  position: PulledBatch["position"],
 ): Promise<void> {
   const fromKey = readStatement({ ...request, after: position, inclusive: true }, order);
   const ofKey = upTo(position, order, "r");

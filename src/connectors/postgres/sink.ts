@@ -2,7 +2,7 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { type Client, connectForData } from "../../postgres/connection.ts";
 import { type DatabaseMark, markDatabase, seesMark } from "../../postgres/database-mark.ts";
 import { databaseError } from "../../postgres/errors.ts";
-import type { Comparison, Sink, SinkWriter } from "../sink.ts";
+import type { Comparison, Sink, SinkWriter, WayOfCommitting } from "../sink.ts";
 import { openTableComparison } from "./comparison.ts";
 import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
 import { openKeptCheckpoint } from "./kept-checkpoint.ts";
@@ -11,9 +11,10 @@ import { dropTables, loadTables } from "./loads/load-table.ts";
 import { namingHolders } from "./lock-holders.ts";
 import { openPuller } from "./pull-batch.ts";
 import { createStage } from "./stage.ts";
-import { isGone, tableWriter } from "./table-writer.ts";
+import { tableWriter } from "./table-writer.ts";
 import type { TableTarget } from "./target.ts";
 import { readTargetTable } from "./target-table.ts";
+import { isGone } from "./write-transaction.ts";
 
 export interface PostgresSinkConfig {
   /** The writer's login; or the loader's, which can also read the sources of the same database. */
@@ -34,17 +35,18 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink<TableTarget> 
       const client = await openWriterSession(config, request.cancelled);
       try {
         const databaseMark = await markDatabase(client);
-        const together = await request.isMetaStore(databaseMark);
-        const kept = together ? undefined : await openKeptCheckpoint(client, target.schema, request);
+        const commits: WayOfCommitting = (await request.isMetaStore(databaseMark))
+          ? { way: "with-checkpoint" }
+          : { way: "beside", kept: await openKeptCheckpoint(client, target.schema, request) };
         const table = await readTargetTable(client, target, request);
-        const load = chooseLoad(table, request);
+        const load = chooseLoad(table, request.load);
         const resumed = request.load.kind === "replace" && (await load.canResume(client));
         const canPull = config.loaderUrl !== undefined;
         await createStage(client, table, canPull);
         const puller = canPull
           ? openPuller({ client, table, load, connect: () => openSibling(config, databaseMark, request.cancelled) })
           : undefined;
-        return tableWriter({ client, table, load, resumed, kept, together, databaseMark, puller });
+        return tableWriter({ client, table, load, resumed, commits, databaseMark, puller });
       } catch (error) {
         const failure = databaseError(error, "prepare the target", isGone(error) ? "TARGET_CHANGED" : "INTERNAL");
         const named = await namingHolders(client, target, error, failure);

@@ -1,83 +1,75 @@
-import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { from as copyFrom } from "pg-copy-streams";
-import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Row } from "../../domain/row.ts";
-import type { SqlSession } from "../../domain/sql-session.ts";
 import { faultPoint } from "../../observability/fault-points.ts";
 import type { Client } from "../../postgres/connection.ts";
-import { loadError, messageWithValues, sqlState } from "../../postgres/errors.ts";
-import { quoteTable } from "../../postgres/identifiers.ts";
+import { loadError, messageWithValues } from "../../postgres/errors.ts";
 import { batchOfRows, type RowBatch } from "../row-batch.ts";
-import type { BatchResult, CommitBatch, KeptCheckpoint, KeyRange, RejectedRow, SinkWriter } from "../sink.ts";
-import type { Load } from "./loads/load.ts";
+import type { BatchResult, KeyRange, RejectedRow, SinkWriter, WayOfCommitting } from "../sink.ts";
+import type { TableLoad } from "./loads/load.ts";
 import { inWordsOfTarget } from "./loads/load-table.ts";
-import { namingHolders } from "./lock-holders.ts";
 import { SEEK_BY_KEY } from "./merge-statement.ts";
 import type { Puller } from "./pull-batch.ts";
 import { createTrialTables, findRefusedRows } from "./refused-rows.ts";
 import { inspectStage, lastOfEachKey, refuseIn, STAGE } from "./stage.ts";
 import { tableLossSince, takeTableMark } from "./target-mark.ts";
 import { nameList, type TableName, type TargetTable } from "./target-table.ts";
+import { beginBatch, inOpenTransaction, writing } from "./write-transaction.ts";
 
 export interface TableWriterParts {
   readonly client: Client;
   readonly table: TargetTable;
-  readonly load: Load;
+  readonly load: TableLoad;
   readonly resumed: boolean;
-  readonly kept: KeptCheckpoint | undefined;
-  readonly together: boolean;
+  readonly commits: WayOfCommitting;
   readonly databaseMark: string;
   /** Where sessions can become the reader, so that rows of the same database need not leave it. */
   readonly puller: Puller | undefined;
 }
 
-/** One session, one transaction per batch: stage → apply → checkpoint → commit. */
+/** One session, one transaction per batch: stage → apply. It is left open, so that the checkpoint commits with it. */
 export function tableWriter(parts: TableWriterParts): SinkWriter {
-  const { client, table, load, resumed, puller } = parts;
-  const begin: SinkWriter["begin"] = async (fence) => {
-    if (load.begin === undefined) return;
-    await inTransaction(client, table.name, async () => {
-      await load.begin?.(client);
-      await fence(client);
+  const { client, table, load, resumed, commits, databaseMark, puller } = parts;
+  const begin = (prepare = async (_: Client): Promise<void> => undefined) =>
+    inOpenTransaction(client, table.name, "BEGIN", async () => {
+      await prepare(client);
+      return {};
     });
-  };
   return {
     key: table.key.map(({ name }) => name),
     strategy: load.name,
     resumed,
     warnings: table.warnings,
-    kept: parts.kept,
+    commits,
     takeMark: () => asking(table.name, () => takeTableMark(client, table.name)),
     lossSince: (mark) => asking(table.name, () => tableLossSince(client, table.name, mark)),
-    together: parts.together,
     deletesRows: false,
-    databaseMark: parts.databaseMark,
+    databaseMark,
     pull: puller?.pull,
     snapshot: puller?.snapshot,
-    begin,
-    giveUp: begin,
+    begin: async () => (load.begin === undefined ? undefined : begin(load.begin)),
+    giveUp: () => begin(load.begin),
 
-    async write(batch, range, commit) {
+    async write(batch, range, setRefusedAside) {
       await puller?.rest();
-      try {
-        return await inBatch(client, load, table.name, () => writeAll(parts, batch, range, commit));
-      } catch (error) {
-        if (!(error instanceof VitrinaError) || error.retry !== "row") throw error;
-        return await inBatch(client, load, table.name, () => writeGoodRows(parts, batch, range, commit));
-      }
-    },
-
-    async finish(commit) {
-      return inTransaction(client, table.name, async () => {
-        // Applying a whole load takes as long as it takes; the lease is locked only at the end.
-        await client.query("SET LOCAL statement_timeout = 0");
-        const result = await load.finish(client);
-        await faultPoint("load_applied");
-        return commit(client, result);
+      const write = setRefusedAside ? writeGoodRows : writeAll;
+      return inOpenTransaction(client, table.name, beginBatch(load), async () => {
+        const result = await write(parts, batch, range);
+        await faultPoint("batch_applied");
+        return { result };
       });
     },
+
+    finish: (guard) =>
+      inOpenTransaction(client, table.name, "BEGIN", async () => {
+        // Applying a whole load takes as long as it takes; the lease is locked only at the end.
+        await client.query("SET LOCAL statement_timeout = 0");
+        const finished = await load.finish(client, guard);
+        await faultPoint("load_applied");
+        return finished;
+      }),
 
     async close() {
       await Promise.all([client.end(), puller?.close()]);
@@ -93,52 +85,15 @@ async function asking<T>(table: TableName, ask: () => Promise<T>): Promise<T> {
   }
 }
 
-/** By push-down the session has read the source before, where a function that got past the audit may have changed it. */
-const OWN_SEARCH_PATH = "SET LOCAL search_path = pg_catalog, pg_temp";
-
-export function inBatch<T>(client: Client, load: Load, table: TableName, work: () => Promise<T>): Promise<T> {
-  return inTransaction(client, table, work, `BEGIN; ${OWN_SEARCH_PATH}; ${load.batchSettings}`);
-}
-
-async function inTransaction<T>(client: Client, table: TableName, work: () => Promise<T>, begin = "BEGIN"): Promise<T> {
-  try {
-    await client.query(begin);
-    await faultPoint("transaction_begun");
-    const result = await work();
-    await client.query("COMMIT");
-    return result;
-  } catch (error) {
-    await client.query("ROLLBACK").catch(() => undefined);
-    throw await namingHolders(client, table, error, writeError(error, table));
-  }
-}
-
-async function writeAll<T>(
+async function writeAll(
   { client, table, load }: TableWriterParts,
   batch: RowBatch,
   range: KeyRange,
-  commit: CommitBatch<T>,
-): Promise<T> {
+): Promise<BatchResult> {
   await stageRows(client, table, batch);
   await faultPoint("batch_staged");
   const rows = await inspectStage(client, table);
-  const result = await load.apply(client, { rows, range, complete: true });
-  await faultPoint("batch_applied");
-  return commitStaged(client, commit, { ...result, rejects: [] });
-}
-
-export async function commitStaged<T>(client: Client, commit: CommitBatch<T>, result: BatchResult): Promise<T> {
-  const answer = await commit(preparing(client), result);
-  await faultPoint("checkpoint_recorded");
-  return answer;
-}
-
-/** The statements of a checkpoint come again with every batch: the server parses and plans them once. */
-function preparing(client: Client): SqlSession {
-  return {
-    query: (text, values) =>
-      client.query({ name: createHash("md5").update(text).digest("hex"), text, values: values ?? [] }),
-  };
+  return { ...(await load.apply(client, { rows, range, complete: true })), rejects: [] };
 }
 
 /** The stage may hold the batch before, or one that failed. */
@@ -153,12 +108,11 @@ async function stageRows(client: Client, table: TargetTable, batch: RowBatch): P
  * Some rows of the batch were refused. They are found and set aside, and the others are written; nothing is deleted in
  * their range, because a refused row still stands for its row in the target.
  */
-async function writeGoodRows<T>(
+async function writeGoodRows(
   { client, table, load }: TableWriterParts,
   batch: RowBatch,
   range: KeyRange,
-  commit: CommitBatch<T>,
-): Promise<T> {
+): Promise<BatchResult> {
   const names = table.columns.map(({ name }) => name);
   const trial = {
     rowType: STAGE,
@@ -179,29 +133,11 @@ async function writeGoodRows<T>(
   }
   await stageRows(client, table, batchOfRows(good));
   const rows = await inspectStage(client, table);
-  const result = await load.apply(client, { rows, range, complete: false });
-  await faultPoint("batch_applied");
-  return commitStaged(client, commit, { ...result, rejects });
+  return { ...(await load.apply(client, { rows, range, complete: false })), rejects };
 }
 
 function rejected(row: Row, error: VitrinaError, table: TableName): RejectedRow {
   const shown = (message: string) => inWordsOfTarget(message, table);
   const { code, message } = error;
   return { row, code, error: shown(messageWithValues(error, writing(table))), reason: shown(message) };
-}
-
-function writing(table: TableName): string {
-  return `write to ${quoteTable(table)}`;
-}
-
-/** A column or a table that was there when the load was opened. */
-export function isGone(error: unknown): boolean {
-  return ["42703", "42P01"].includes(sqlState(error) ?? "");
-}
-
-function writeError(error: unknown, table: TableName): VitrinaError {
-  if (error instanceof VitrinaError) return error;
-  const fallback = isGone(error) ? "TARGET_CHANGED" : "INTERNAL";
-  const { known, message } = loadError(error, writing(table), fallback);
-  return new VitrinaError(known, inWordsOfTarget(message, table), { cause: error });
 }

@@ -57,7 +57,7 @@ async function inspectTarget(client: Client, question: TargetQuestion<TableTarge
     return { ...base, strategy: undefined, isResumable: false, refusals: [] };
   }
   const table = await targetTableOf(client, target, columns ?? found.existing, found);
-  const chosen = chooseLoad(table, { load, guard: { allowEmpty: false, maxDeletePercent: 0 } });
+  const chosen = chooseLoad(table, load);
   return {
     ...base,
     strategy: chosen.name,

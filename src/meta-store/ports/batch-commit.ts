@@ -20,12 +20,12 @@ export interface BatchCommit {
   fenceIn(transaction: SqlSession): Promise<void>;
   /** Throws LEASE_LOST when the lease is gone. */
   fence(): Promise<void>;
-  /** Runs a change elsewhere while the lease is locked, so that nobody can take the pipeline over meanwhile. */
-  underLease(change: () => Promise<void>): Promise<void>;
+  /** Runs a change elsewhere in a transaction that has locked the lease, so that nobody can take the pipeline over. */
+  underLease(change: (transaction: SqlSession) => Promise<void>): Promise<void>;
   /** Inside the transaction that made a whole load visible: the load is over, the next one starts from nothing. */
   endLoadIn(transaction: SqlSession, rowsDeleted: number): Promise<void>;
-  /** The same in a transaction of its own, with the lease locked around what makes a load elsewhere visible. */
-  endLoad(rowsDeleted: number, makeVisible?: () => Promise<void>): Promise<void>;
+  /** The same in a transaction of its own. */
+  endLoad(rowsDeleted: number): Promise<void>;
   /** The run fails because of these rows: they are kept to be looked at, until a later run gets past them. */
   keepRejects(rejects: readonly RefusedRow[]): Promise<void>;
   /** What the checkpoint belongs to from now on. */

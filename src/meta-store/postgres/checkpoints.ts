@@ -227,14 +227,7 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
     recordIn,
     record: (progress) => recordIn(pool, progress),
     endLoadIn,
-    async endLoad(rowsDeleted, makeVisible) {
-      if (makeVisible === undefined) return endLoadIn(pool, rowsDeleted);
-      await inTransaction(pool, async (client) => {
-        await underLease(client, LEASE, []);
-        await makeVisible();
-        await endLoadIn(client, rowsDeleted);
-      });
-    },
+    endLoad: (rowsDeleted) => endLoadIn(pool, rowsDeleted),
 
     async catchUp({ batchNo, position, fingerprint, safePoint }) {
       await underLease(
@@ -258,7 +251,7 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
     async underLease(change) {
       await inTransaction(pool, async (client) => {
         await underLease(client, LEASE, []);
-        await change();
+        await change(client);
       });
     },
 

@@ -1,4 +1,4 @@
-import type { LoadResult, SinkRequest, SinkWriter } from "../../sink.ts";
+import type { DeletionGuard, SinkRequest, SinkWriter } from "../../sink.ts";
 import type { BulkResult } from "../bulk.ts";
 import type { SearchClient } from "../client.ts";
 import type { Cluster } from "../cluster.ts";
@@ -21,7 +21,7 @@ export interface LoadParts {
 }
 
 /** How documents get into the index that is searched: one file per way. */
-export interface Load extends Pick<SinkWriter, "takeMark" | "lossSince"> {
+export interface IndexLoad extends Pick<SinkWriter, "takeMark" | "lossSince"> {
   /** For people. */
   readonly name: string;
   /** True when an unfinished load is there to be continued. */
@@ -31,8 +31,10 @@ export interface Load extends Pick<SinkWriter, "takeMark" | "lossSince"> {
   takeWriteAlias(): Promise<string>;
   /** Called with each batch that was written. */
   count(result: BulkResult): void;
-  /** `batchNo` is that of the last batch. */
-  finish(batchNo: number): Promise<LoadResult>;
+  /** `batchNo` is that of the last batch. Throws when the guard forbids what would be deleted. */
+  finish(batchNo: number, guard: DeletionGuard): Promise<{ rows_deleted: number }>;
+  /** After `finish`, while nobody can take the pipeline over. May be repeated. */
+  makeVisible(): Promise<void>;
   giveUp(): Promise<void>;
   /** After a load, however it became visible: what nobody needs any more goes. */
   tidyUp(): Promise<void>;

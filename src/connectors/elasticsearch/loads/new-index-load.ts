@@ -21,15 +21,15 @@ import {
 } from "../index-family.ts";
 import { tidyFamily } from "../tidy-family.ts";
 import { takeWriteAlias } from "../write-alias.ts";
-import { indexOfRun, type Load, type LoadParts, markOf } from "./load.ts";
+import { type IndexLoad, indexOfRun, type LoadParts, markOf } from "./load.ts";
 
 /**
  * A full load fills an index of its own, with the mapping that the pipeline has now. When it is complete, and has as many
  * documents as were written, the name that people search by moves to it in one step.
  */
-export function newIndexLoad(parts: LoadParts): Load {
+export function newIndexLoad(parts: LoadParts): IndexLoad {
   const { client, cluster, name, request, definition, family } = parts;
-  const { claim, guard, lost } = request;
+  const { claim, lost } = request;
   const unfinished = findUnfinished(parts);
   const ownAlias = writeAlias(name, claim.pipelineId, claim.epoch);
   let index = unfinished?.index ?? indexOfRun(parts);
@@ -105,7 +105,7 @@ export function newIndexLoad(parts: LoadParts): Load {
       expected.uncertain += uncertain;
     },
 
-    async finish(batchNo) {
+    async finish(batchNo, guard) {
       const documents = await refreshAndCount(cluster, index);
       if (Math.abs(documents - expected.documents) > expected.uncertain) {
         throw new VitrinaError(
@@ -113,7 +113,7 @@ export function newIndexLoad(parts: LoadParts): Load {
           `The new index of es:${name} has ${documents} documents, but ${expected.documents} were written.`,
         );
       }
-      if (isLive()) return { rows_deleted: 0, makeVisible };
+      if (isLive()) return { rows_deleted: 0 };
       const replaced = family.live ?? family.plain;
       const existing = replaced === undefined ? 0 : await countDocuments(cluster, replaced.index);
       const deleted = Math.max(0, existing - documents);
@@ -123,13 +123,19 @@ export function newIndexLoad(parts: LoadParts): Load {
       await cluster.ask(`end the load of ${index}`, settings);
       await putMark(cluster, index, { ...mark, loaded: { batch_no: batchNo, at: new Date().toISOString() } });
       await faultPoint("load_applied");
-      return { rows_deleted: deleted, makeVisible };
+      return { rows_deleted: deleted };
     },
+
+    makeVisible,
 
     // The index that people search is replaced as a whole, whatever became of it.
     takeMark: async () => null,
     lossSince: async () => undefined,
-    giveUp: () => (isLive() ? Promise.resolve() : dropIndex(cluster, index)),
+    async giveUp() {
+      // Asked again: it may have become visible without our knowing.
+      const { live } = await readFamily(cluster, name);
+      if (live?.index !== index) await dropIndex(cluster, index);
+    },
     async tidyUp() {
       await tidyFamily(cluster, name, request.options);
     },

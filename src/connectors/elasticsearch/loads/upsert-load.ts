@@ -5,10 +5,10 @@ import { SEARCH_ERRORS } from "../errors.ts";
 import { type FamilyIndex, readFamily, refreshAndCount, writeAlias } from "../index-family.ts";
 import { tidyFamily } from "../tidy-family.ts";
 import { takeWriteAlias } from "../write-alias.ts";
-import { indexOfRun, type Load, type LoadParts, markOf } from "./load.ts";
+import { type IndexLoad, indexOfRun, type LoadParts, markOf } from "./load.ts";
 
 /** Each batch goes straight into the index that is searched: for incremental loads. */
-export function upsertLoad(parts: LoadParts): Load {
+export function upsertLoad(parts: LoadParts): IndexLoad {
   const { cluster, name, request, definition, family } = parts;
   const { claim } = request;
   const { live } = family;
@@ -28,6 +28,7 @@ export function upsertLoad(parts: LoadParts): Load {
     takeWriteAlias: () => takeWriteAlias(parts, index),
     count: () => undefined,
     finish: async () => ({ rows_deleted: 0 }),
+    makeVisible: async () => undefined,
     async takeMark() {
       const { live: written } = await readFamily(cluster, name);
       if (written === undefined) return null;

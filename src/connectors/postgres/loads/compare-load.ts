@@ -6,7 +6,7 @@ import { mergeInto, rowsDiffer, SEEK_BY_KEY, sameKey } from "../merge-statement.
 import { behind, upTo } from "../query-text.ts";
 import { requireNoneLeftOut } from "../target-rights.ts";
 import { nameList, type TargetTable } from "../target-table.ts";
-import type { Load } from "./load.ts";
+import type { TableLoad } from "./load.ts";
 import { dropTables, isMarked, loadTable, markLoad } from "./load-table.ts";
 
 const NAME = "compare and apply";
@@ -15,7 +15,7 @@ const NAME = "compare and apply";
  * The target exists, and rows arrive in the order of its key. Each batch is compared with its range of the target;
  * only the differences are kept aside, and applied in one transaction at the end. What did not change is not written.
  */
-export function compareLoad(table: TargetTable, loadId: string, guard: DeletionGuard): Load {
+export function compareLoad(table: TargetTable, loadId: string): TableLoad {
   const target = quoteTable(table.name);
   const changed = loadTable(table.name, loadId, "load");
   const gone = loadTable(table.name, loadId, "gone");
@@ -52,7 +52,7 @@ export function compareLoad(table: TargetTable, loadId: string, guard: DeletionG
       SELECT count(*) AS kept FROM kept`;
   };
 
-  const requireAllowed = async (client: Client, deleted: number): Promise<void> => {
+  const requireAllowed = async (client: Client, guard: DeletionGuard, deleted: number): Promise<void> => {
     const { rows } = await client.query<{ existing: string; added: string }>(
       `SELECT (SELECT count(*) FROM ${target}) AS existing, (
          SELECT count(*) FROM ${quoteTable(changed)} c
@@ -90,13 +90,13 @@ export function compareLoad(table: TargetTable, loadId: string, guard: DeletionG
       return { rows_written: written, rows_unchanged: distinct - written, rows_deduplicated: duplicates };
     },
 
-    async finish(client) {
+    async finish(client, guard) {
       const { rows } = await client.query<{ kept: string; deleted: string }>(
         `SELECT (SELECT count(*) FROM ${quoteTable(changed)}) AS kept, (SELECT count(*) FROM ${quoteTable(gone)}) AS deleted`,
       );
       const [kept, deleted] = [Number(rows[0]?.kept), Number(rows[0]?.deleted)];
       if (deleted > 0) {
-        await requireAllowed(client, deleted);
+        await requireAllowed(client, guard, deleted);
         await client.query(`DELETE FROM ${target} t USING ${quoteTable(gone)} g WHERE ${sameKey(table.key, "t", "g")}`);
       }
       if (kept > 0) await client.query(mergeInto(target, quoteTable(changed), table));

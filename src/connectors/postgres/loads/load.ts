@@ -1,9 +1,9 @@
 import type { Client } from "../../../postgres/connection.ts";
-import type { KeyRange } from "../../sink.ts";
+import type { DeletionGuard, KeyRange } from "../../sink.ts";
 import type { StagedRows } from "../stage.ts";
 
 /** How staged rows get into the target: one file per way. All methods run inside a transaction of the caller. */
-export interface Load {
+export interface TableLoad {
   /** For people, and to recognise an unfinished load of the same kind. */
   readonly name: string;
   /** True when an unfinished load of this kind is there to be continued. */
@@ -15,7 +15,8 @@ export interface Load {
   apply(client: Client, staged: StagedBatch): Promise<AppliedRows>;
   /** Writes rows as `apply` does, only to learn whether they are refused: it is undone. */
   trialOf(relation: string): string;
-  finish(client: Client): Promise<{ rows_deleted: number }>;
+  /** Throws when the guard forbids what would be deleted. */
+  finish(client: Client, guard: DeletionGuard): Promise<{ rows_deleted: number }>;
 }
 
 interface StagedBatch {

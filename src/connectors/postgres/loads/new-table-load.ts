@@ -1,7 +1,7 @@
 import type { Client } from "../../../postgres/connection.ts";
 import { quoteIdentifier, quoteTable } from "../../../postgres/identifiers.ts";
 import { columnDefinitions, nameList, type TableName, type TargetTable } from "../target-table.ts";
-import type { Load } from "./load.ts";
+import type { TableLoad } from "./load.ts";
 import { dropTables, isMarked, loadTable, markLoad } from "./load-table.ts";
 
 const NAME = "new table";
@@ -15,7 +15,7 @@ async function primaryKeyName(client: Client, { schema, table }: TableName): Pro
 }
 
 /** The target does not exist yet: fill a table without indexes, then give it its key and its name at once. */
-export function newTableLoad(table: TargetTable, loadId: string): Load {
+export function newTableLoad(table: TargetTable, loadId: string): TableLoad {
   const loading = loadTable(table.name, loadId, "load");
   const label = quoteTable(loading);
   const names = nameList(table.columns);

@@ -1,10 +1,9 @@
 import { quoteTable } from "../../../postgres/identifiers.ts";
 import { requireFewDeletions } from "../../deletion-guard.ts";
-import type { DeletionGuard } from "../../sink.ts";
 import { mergeInto, rowsDiffer, SEEK_BY_KEY, sameKey } from "../merge-statement.ts";
 import { requireNoneLeftOut } from "../target-rights.ts";
 import { nameList, type TargetTable } from "../target-table.ts";
-import type { Load } from "./load.ts";
+import type { TableLoad } from "./load.ts";
 import { dropTables, isMarked, loadTable, markLoad } from "./load-table.ts";
 
 const NAME = "shadow and merge";
@@ -13,7 +12,7 @@ const NAME = "shadow and merge";
  * The target exists, and rows come in any order, or its key sorts by the rules of a language. All rows are loaded into
  * a shadow; at the end one transaction merges it into the target and deletes what the shadow does not have.
  */
-export function shadowLoad(table: TargetTable, loadId: string, guard: DeletionGuard): Load {
+export function shadowLoad(table: TargetTable, loadId: string): TableLoad {
   const target = quoteTable(table.name);
   const shadow = loadTable(table.name, loadId, "load");
   const label = quoteTable(shadow);
@@ -45,7 +44,7 @@ export function shadowLoad(table: TargetTable, loadId: string, guard: DeletionGu
       return { rows_written: distinct - again - same, rows_unchanged: same, rows_deduplicated: duplicates + again };
     },
 
-    async finish(client) {
+    async finish(client, guard) {
       const missing = `NOT EXISTS (SELECT FROM ${label} l WHERE ${sameKey(table.key, "l", "t")})`;
       const { rows } = await client.query<{ existing: string; deleted: string; loaded: string }>(
         `SELECT count(*) AS existing, count(*) FILTER (WHERE ${missing}) AS deleted,

@@ -4,12 +4,12 @@ import { quoteTable } from "../../../postgres/identifiers.ts";
 import { mergeInto, SEEK_BY_KEY, sameKey } from "../merge-statement.ts";
 import { requireNoneLeftOut } from "../target-rights.ts";
 import { columnDefinitions, nameList, type TargetTable } from "../target-table.ts";
-import type { Load } from "./load.ts";
+import type { TableLoad } from "./load.ts";
 
 const UNIQUE_VIOLATION = "23505";
 
 /** Each batch goes straight into the target: for incremental loads. */
-export function upsertLoad(table: TargetTable): Load {
+export function upsertLoad(table: TargetTable): TableLoad {
   const target = quoteTable(table.name);
   const names = nameList(table.columns);
   const primaryKey = `PRIMARY KEY (${nameList(table.key)})`;

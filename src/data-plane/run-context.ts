@@ -1,0 +1,103 @@
+import type { Connectors } from "../connectors/index.ts";
+import type { SinkWriter } from "../connectors/sink.ts";
+import type { ReadRequest, Source } from "../connectors/source.ts";
+import type { Targets } from "../connectors/targets.ts";
+import type { ScanPosition } from "../domain/checkpoint.ts";
+import type { Pipeline } from "../domain/pipeline.ts";
+import type { DataPath } from "../domain/reading-plan.ts";
+import type { Column } from "../domain/row.ts";
+import type { TargetMark } from "../domain/target-mark.ts";
+import type { TaskPlan } from "../domain/task-plan.ts";
+import type { Candidate, Watermark } from "../domain/watermark.ts";
+import type { MetaStore } from "../meta-store/meta-store.ts";
+import type { BatchCommit, LeaseView } from "../meta-store/ports/batch-commit.ts";
+import type { Claim } from "../meta-store/ports/run-queue.ts";
+import type { GuardRules } from "../sql-guard/guard.ts";
+import type { TaskHost, Transform } from "../tasks/task.ts";
+import type { RunReport } from "./run-report.ts";
+
+/** What a run works with, in the order in which it comes to be: parts of the runner, a claim, what it opens, a load. */
+
+export interface EngineParts {
+  readonly connectors: Connectors;
+  readonly tasks: TaskHost;
+  readonly targets: Targets;
+  readonly guard: GuardRules;
+  readonly store: Pick<MetaStore, "state" | "batchCommit" | "seesMark" | "rejects">;
+}
+
+export interface RunControl {
+  /** Asked between two batches; what it answers is done before the next batch is read. */
+  stopRequest(): EarlyEnd | undefined;
+  /** Aborts when the lease is lost or the run is cancelled: what shall not be committed need not be computed. */
+  readonly endSignal: AbortSignal;
+  /** Only of the two when the run is cancelled: statements under way end, too. */
+  readonly cancelSignal: AbortSignal;
+}
+
+/** Between two batches, with the position kept. */
+export type EarlyEnd = "paused" | "cancelled" | "handed_back";
+
+export interface RunContext {
+  readonly parts: EngineParts;
+  readonly claim: Claim;
+  readonly pipeline: Pipeline;
+  /** What the holder of the lease may change in the meta-store. */
+  readonly commit: BatchCommit;
+  readonly control: RunControl;
+  readonly report: RunReport;
+}
+
+/** A run whose source, tasks and target are open. */
+export interface OpenRun extends RunContext {
+  readonly plan: TaskPlan;
+  /** Which query, key and target a position of this run belongs to. */
+  readonly fingerprint: string;
+  readonly source: Source;
+  /** Of the query. */
+  readonly columns: readonly Column[];
+  /** The code tasks as one; its columns are the target's. */
+  readonly transform: Transform;
+  readonly writer: SinkWriter;
+}
+
+/** Everything a run needs to move its batches, opened and checked before the first row is read. */
+export interface Load extends OpenRun {
+  readonly dataPath: DataPath;
+  /** Why this path, for people. */
+  readonly dataPathReason: string;
+  /** How many rows the planner of the source expects this run to read. */
+  readonly estimatedRows: number | null;
+  readonly read: Omit<ReadRequest, "after">;
+  /** False when an unfinished full load is continued. */
+  readonly startsAnew: boolean;
+  /** An unfinished load is continued. */
+  readonly resumed: boolean;
+  /** What a person should know about this run. */
+  readonly notes: readonly string[];
+  readonly incremental: IncrementalLoad | undefined;
+  readonly progress: LoadProgress;
+  close(): Promise<void>;
+}
+
+export interface IncrementalLoad {
+  readonly keyType: string;
+  readonly previous: Watermark;
+  readonly candidate: Candidate | null;
+  readonly safePoint: string;
+  readonly ceiling: string | null;
+  /** False: the watermark is the value alone. */
+  readonly keepsId: boolean;
+  readonly notes: readonly string[];
+}
+
+/** All of a load that changes while it goes on. */
+interface LoadProgress {
+  position: ScanPosition | null;
+  batchNo: number;
+  rejected: number;
+  /** May be changed by people at any time; each commit brings back what they are now. */
+  limits: Pick<LeaseView, "batchSize" | "maxRejects" | "maxDeletePercent">;
+  /** Of the target, when the checkpoint of this load began; null while that is not known. */
+  targetMark: TargetMark | null;
+}
