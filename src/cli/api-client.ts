@@ -144,7 +144,7 @@ interface ApiPage<T> {
   readonly next: string | null;
 }
 
-const PAGE_SIZE = 200;
+const ITEMS_PER_PAGE = 200;
 
 /** Reads page after page, and gives all of it in the form of one. */
 export async function allPages<T>(
@@ -152,7 +152,7 @@ export async function allPages<T>(
 ): Promise<ApiPage<T>> {
   const items: T[] = [];
   for (let after: string | null | undefined; after !== null; ) {
-    const page = await read({ limit: PAGE_SIZE, ...(after !== undefined && { after }) });
+    const page = await read({ limit: ITEMS_PER_PAGE, ...(after !== undefined && { after }) });
     items.push(...page.items);
     after = page.next;
   }

@@ -46,7 +46,7 @@ const keyName = z
   .describe("Who or what uses the key; the audit log shows it.");
 
 const SECONDS = { m: 60, h: 3600, d: 86_400 } as const;
-const LONGEST_SECONDS = 3650 * SECONDS.d;
+const LONGEST_VALIDITY_SECONDS = 3650 * SECONDS.d;
 const DURATION = /^(\d{1,6})([mhd])$/;
 
 /** `90d`, `12h`, `30m`. */
@@ -54,7 +54,7 @@ export function parseLifetime(text: string): number | undefined {
   const [, count, unit] = DURATION.exec(text) ?? [];
   if (count === undefined) return undefined;
   const seconds = Number(count) * SECONDS[unit as keyof typeof SECONDS];
-  return seconds > 0 && seconds <= LONGEST_SECONDS ? seconds : undefined;
+  return seconds > 0 && seconds <= LONGEST_VALIDITY_SECONDS ? seconds : undefined;
 }
 
 export const newKeySchema = z

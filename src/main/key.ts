@@ -6,7 +6,7 @@ import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import { loadSettings } from "../settings/settings.ts";
 
-const PAGE_SIZE = 200;
+const KEYS_PER_PAGE = 200;
 
 /**
  * Keys straight in the meta-store, without the API: so the first key can be made, and whoever has the database's URL
@@ -43,7 +43,7 @@ async function listKeys(): Promise<void> {
   await withStore(async (store) => {
     let after: string | undefined;
     do {
-      const page = await store.keys.list({ limit: PAGE_SIZE, after });
+      const page = await store.keys.list({ limit: KEYS_PER_PAGE, after });
       for (const { id, role, name, revoked_at, expires_at } of page.items) {
         const end = revoked_at ?? expires_at;
         const word = revoked_at === null ? "expires" : "revoked";

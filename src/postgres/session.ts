@@ -52,19 +52,19 @@ async function backendOf(session: Session): Promise<number> {
 
 /** Poolers that were seen to keep a backend for each session; asked once in the life of this process. */
 const keepsSessions = new Set<string>();
-const ATTEMPTS = 3;
+const POOLER_ATTEMPTS = 3;
 /** A pooler whose backends are all taken lets the second session wait: then the first has one of its own. */
-const PATIENCE_MS = 3_000;
+const POOLER_PATIENCE_MS = 3_000;
 
 /** The server announced another process than the one that answers, so there is a pooler in between. */
 async function requireBackendOfItsOwn(session: Session, backend: number, connection: pg.ClientConfig): Promise<void> {
   const url = connection.connectionString ?? "";
   if (keepsSessions.has(url)) return;
-  const second = new pg.Client({ ...connection, query_timeout: PATIENCE_MS });
+  const second = new pg.Client({ ...connection, query_timeout: POOLER_PATIENCE_MS });
   second.on("error", () => undefined);
   await second.connect();
   try {
-    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    for (let attempt = 0; attempt < POOLER_ATTEMPTS; attempt += 1) {
       await second.query("BEGIN");
       const other = await backendOf(second);
       // While the second holds a backend in its transaction, the first must still have the one it had.

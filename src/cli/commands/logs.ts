@@ -16,7 +16,7 @@ interface LogsOptions {
   readonly follow?: boolean;
 }
 
-const PAGE_SIZE = 200;
+const LINES_PER_PAGE = 200;
 /** Shorter than any proxy's patience. */
 const WAIT = "20s";
 
@@ -69,7 +69,7 @@ async function showLog(
   const read = (): Promise<LogPage> =>
     cli.api.request("getRunLog", {
       params: { id, run_id },
-      query: { limit: PAGE_SIZE, after, ...(level && { level }), ...(follow && { wait: WAIT }) },
+      query: { limit: LINES_PER_PAGE, after, ...(level && { level }), ...(follow && { wait: WAIT }) },
     });
   await poll(cli.terminal.say, {
     look: async () => {

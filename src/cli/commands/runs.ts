@@ -4,7 +4,7 @@ import { type Cli, type Table, withCli } from "../cli.ts";
 import { count, localTime } from "../words.ts";
 import { REPEATED, secondsOf } from "./run.ts";
 
-const MOST = 200;
+const MOST_RUNS = 200;
 const STATUSES: readonly Run["status"][] = ["RUNNING", "SUCCESS", "FAILED", "PAUSED", "HANDED_BACK", "CANCELLED"];
 
 export function addRunsCommand(program: Command): void {
@@ -20,8 +20,8 @@ export function addRunsCommand(program: Command): void {
 
 export function limitOf(text: string): number {
   const limit = Number(text);
-  if (Number.isInteger(limit) && limit >= 1 && limit <= MOST) return limit;
-  throw new InvalidArgumentError(`It is a number from 1 to ${MOST}.`);
+  if (Number.isInteger(limit) && limit >= 1 && limit <= MOST_RUNS) return limit;
+  throw new InvalidArgumentError(`It is a number from 1 to ${MOST_RUNS}.`);
 }
 
 const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
@@ -54,7 +54,7 @@ async function runs(cli: Cli, id: string | undefined, { limit, since, status }: 
     ? cli.api.request("listAllRuns", { query })
     : cli.api.request("listRuns", { params: { id }, query }));
   cli.show(page, () => runTable(page.items, id === undefined, since !== undefined || status !== undefined));
-  if (page.next !== null && !cli.isJson) cli.terminal.say(`There are older ones; --limit shows up to ${MOST}.`);
+  if (page.next !== null && !cli.isJson) cli.terminal.say(`There are older ones; --limit shows up to ${MOST_RUNS}.`);
 }
 
 function runTable(items: readonly Run[], isOfAll: boolean, isChosen: boolean): Table {
