@@ -427,8 +427,8 @@ export const MUTATIONS = [
   },
   {
     name: "query guard: a run does not examine its query",
-    file: "src/data-plane/open-source.ts",
-    replace: [["auditQuery(session, readerQuery, guard)", "Promise.resolve([session, guard, auditQuery])"]],
+    file: "src/connectors/postgres/source.ts",
+    replace: [["auditQuery(lent, query, config)", "Promise.resolve([lent, auditQuery])"]],
     tests: ["tests/integration/guarded-queries.test.ts"],
   },
   {

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { CONNECTORS } from "../src/connectors/registry.ts";
 
 /** Who may import whom, as in ARCHITECTURE.md: a folder of src, a folder in it, or a single file. */
 const ALLOWED: Record<string, readonly string[]> = {
@@ -13,14 +14,13 @@ const ALLOWED: Record<string, readonly string[]> = {
   "embedded-postgres": ["domain"],
   "meta-store": ["domain", "observability", "postgres"],
   tasks: ["domain", "observability"],
-  connectors: ["domain", "observability", "postgres"],
+  connectors: ["domain", "observability", "postgres", "sql-guard"],
   "control-plane": [
     "domain",
     "meta-store/meta-store.ts",
     "meta-store/ports",
     "connectors/inspector.ts",
     "connectors/targets.ts",
-    "sql-guard",
     "observability",
     "settings",
   ],
@@ -30,7 +30,6 @@ const ALLOWED: Record<string, readonly string[]> = {
     "meta-store/ports",
     "connectors",
     "tasks",
-    "sql-guard",
     "observability",
     "postgres",
     "settings",
@@ -88,8 +87,8 @@ describe("the import table", () => {
 
 describe("knots", () => {
   it("no files import one another, over any number of steps, not even for their types", () => {
-    // Not yet: the engine and the connectors.
-    const untied = files.filter((file) => !["data-plane", "connectors"].includes(folderOf(file)));
+    // Not yet: the engine, and the loads into a table.
+    const untied = files.filter((file) => !/^(data-plane|connectors\/postgres)\//.test(file));
     expect(knotted(untied)).toEqual([]);
   });
 
@@ -182,5 +181,46 @@ describe("habits", () => {
 
   it("no mart of the demo is named in the sources", () => {
     expect(files.filter((file) => /film_dim|film_rating|genre_dim|film_work/.test(textOf(file)))).toEqual([]);
+  });
+});
+
+describe("a connector is known only to itself", () => {
+  const outside = files.filter((file) => folderOf(file) !== "connectors");
+  const textOf = (file: string): string => readFileSync(join(SRC, file), "utf8");
+  const kinds = [...CONNECTORS.sources, ...CONNECTORS.sinks].map(({ kind }) => kind);
+
+  it("nobody else asks for the kind of a target or a source", () => {
+    const compared = new RegExp(
+      [
+        String.raw`\b\w*([Tt]arget|[Ss]ink|[Ss]ource)\w*(\?)?\.kind\s*[!=]==?`,
+        String.raw`\b(source_type|targetKind|sourceKind)\s*[!=]==?`,
+        String.raw`([!=]==?|\bcase)\s*"(${kinds.join("|")})"`,
+      ].join("|"),
+    );
+    expect('target.kind !== "x" target?.kind === y case "postgres"').toMatch(compared);
+    expect(outside.filter((file) => compared.test(textOf(file)))).toEqual([]);
+  });
+
+  it("nobody else knows the codes of its errors", () => {
+    const codes = CONNECTORS.sinks.flatMap(({ errors }) => Object.keys(errors));
+    expect(codes.length).toBeGreaterThan(10);
+    const named = new RegExp(String.raw`\b(${codes.join("|")})\b`);
+    expect(outside.filter((file) => named.test(textOf(file)))).toEqual([]);
+  });
+
+  it("its description loads no driver, and nothing else of it", () => {
+    const loaded = new Set(["connectors/registry.ts"]);
+    const packages = new Set<string>();
+    for (const file of loaded) {
+      const imports = textOf(file).matchAll(/^import (?!type )[^;]*?from "([^"]+)"/gm);
+      for (const [, path = ""] of imports) {
+        if (path.startsWith(".")) loaded.add(relative(SRC, join(SRC, dirname(file), path)));
+        else packages.add(path);
+      }
+    }
+    const described = /^connectors\/(\w+|\w+\/(description|errors|options|target))\.ts$|^domain\//;
+    expect([...loaded].filter((file) => !described.test(file))).toEqual([]);
+    expect([...packages].filter((name) => !["zod", "node:path"].includes(name))).toEqual([]);
+    expect(loaded.size).toBeGreaterThan(10);
   });
 });

@@ -1193,6 +1193,7 @@ export interface Operations {
     body: {
       /** One SELECT. Ignored when the pipeline has tasks. */
       readonly source_query: string;
+      readonly source_type?: "postgres";
       /** Name of the source connection; its address is in the runner's environment (SOURCE_<NAME>_URL). */
       readonly source_connection?: string;
       /** At most this many rows. */

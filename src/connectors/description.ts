@@ -2,8 +2,10 @@ import type { z } from "zod";
 import type { CodedProblem, DefinedError, VitrinaError } from "../domain/error-catalogue.ts";
 import type { PipelineConfig } from "../domain/pipeline.ts";
 import type { SinkAbilities, Target } from "../domain/target.ts";
-import type { TargetInspector } from "./inspector.ts";
+import type { StuckBackend } from "../observability/stuck-backends.ts";
+import type { SourceInspector, TargetInspector } from "./inspector.ts";
 import type { Sink } from "./sink.ts";
+import type { Source } from "./source.ts";
 
 /**
  * What a connector is. The settings, the API, the documentation and the engine read it, so it loads no driver: only
@@ -47,6 +49,40 @@ interface AllowList<T extends Target, Settings> {
   isOwn(target: T): boolean;
   /** What TARGETS may say of this kind behind the prefix. */
   readonly pattern: RegExp;
+}
+
+/** The same for whatever is read. Its addresses are the settings SOURCE_<NAME>_URL. */
+export interface SourceDescription {
+  /** The `source_type` of a pipeline. */
+  readonly kind: string;
+  /** What an address looks like, for people: "a PostgreSQL URL (postgres://…)". */
+  readonly form: string;
+  /** Whether the address of a connection is one of this kind. */
+  accepts(address: string): boolean;
+  /** Judges the text of a query, without asking the source. Throws QUERY_REFUSED. */
+  checkQuery(query: string, surroundings: Pick<SourceSurroundings, "allowedSchemas">): Promise<void>;
+  open(address: string, surroundings: SourceSurroundings & ReadingLimits): Promise<Source>;
+  inspect(
+    address: string,
+    surroundings: SourceSurroundings & Pick<InspectionSurroundings, "timeoutMs">,
+  ): Promise<SourceInspector>;
+}
+
+export interface SourceSurroundings {
+  readonly applicationName: string;
+  /** What queries may read, also through views. */
+  readonly allowedSchemas: readonly string[];
+  /** Told of a process of the source that does not end. */
+  readonly onStuck?: ((backend: StuckBackend) => void) | undefined;
+}
+
+export interface ReadingLimits {
+  /** How long the source may stay silent. */
+  readonly readTimeoutMs: number;
+  /** A batch ends with the row that reaches this, however few rows it has. */
+  readonly batchBytes: number;
+  /** Ends every session, with whatever is under way. */
+  readonly endSignal?: AbortSignal | undefined;
 }
 
 /** The part of the environment that a connector reads. */

@@ -1,43 +1,108 @@
 import { z } from "zod";
 import { VitrinaError } from "../domain/error-catalogue.ts";
+import { quoted } from "../domain/quoted.ts";
 import type { Target } from "../domain/target.ts";
-import type { SinkDescription, SinkSurroundings } from "./description.ts";
-import type { PostgresSourceConfig } from "./postgres/read-session.ts";
-import { openPostgresSource } from "./postgres/source.ts";
+import type {
+  InspectionSurroundings,
+  ReadingLimits,
+  SinkDescription,
+  SinkSurroundings,
+  SourceDescription,
+  SourceSurroundings,
+} from "./description.ts";
+import type { Inspector, TargetInspector } from "./inspector.ts";
 import type { Sink } from "./sink.ts";
-import type { Source } from "./source.ts";
+import type { Source, SourceRef } from "./source.ts";
 import type { ConfiguredSink } from "./targets.ts";
 
-/** What the connectors need to know; addresses come from the environment of the process. */
-interface ConnectorsConfig {
-  readonly sources: ReadonlyMap<string, PostgresSourceConfig>;
-  readonly sinks: readonly ConfiguredSink[];
-  readonly surroundings: SinkSurroundings;
-}
-
+/** Where rows come from and where they go, for a runner. */
 export interface Connectors {
-  /** The signal ends its connections, with whatever is under way. */
-  source(connection: string, endSignal?: AbortSignal): Source | undefined;
+  /** Throws where there is no such source. The signal ends its connections, with whatever is under way. */
+  source(of: SourceRef, endSignal?: AbortSignal): Promise<Source>;
   sink(target: Target): Promise<Sink>;
 }
 
-export function openConnectors(config: ConnectorsConfig): Connectors {
-  const opened = new Map<string, Promise<Sink>>();
+/** The kinds of sources, and the addresses by the names of their connections. */
+interface ConfiguredSources {
+  readonly descriptions: readonly SourceDescription[];
+  readonly addresses: ReadonlyMap<string, string>;
+}
+
+interface ConnectorsConfig {
+  readonly sources: ConfiguredSources;
+  readonly reading: SourceSurroundings & Omit<ReadingLimits, "endSignal">;
+  readonly sinks: readonly ConfiguredSink[];
+  readonly writing: SinkSurroundings;
+}
+
+export function openConnectors({ sources, reading, sinks, writing }: ConnectorsConfig): Connectors {
+  const sinkOf = onceForEachKind(sinks, ({ description, settings }) =>
+    description.open(settings, writing).then((sink) => withOptions(sink, description)),
+  );
   return {
-    source: (connection, endSignal) => {
-      const found = config.sources.get(connection);
-      return found === undefined ? undefined : openPostgresSource({ ...found, endSignal });
+    async source(of, endSignal) {
+      const { description, address } = findSource(sources, of);
+      return description.open(address, { ...reading, endSignal });
     },
-    async sink({ kind }) {
-      const known = opened.get(kind);
-      if (known !== undefined) return known;
-      const found = config.sinks.find(({ description }) => description.kind === kind);
-      if (found === undefined) throw new VitrinaError("INTERNAL", `There is no connector for targets of kind ${kind}.`);
-      const { description, settings } = found;
-      const sink = description.open(settings, config.surroundings).then((one) => withOptions(one, description));
-      opened.set(kind, sink);
-      return sink;
+    sink: async (target) => sinkOf(target),
+  };
+}
+
+interface InspectorConfig {
+  readonly sources: ConfiguredSources;
+  readonly reading: SourceSurroundings;
+  readonly sinks: readonly ConfiguredSink[];
+  readonly looking: InspectionSurroundings;
+}
+
+export function openInspector({ sources, reading, sinks, looking }: InspectorConfig): Inspector {
+  const inspectorOf = onceForEachKind(
+    sinks,
+    async ({ description, settings }): Promise<TargetInspector | undefined> => description.inspect?.(settings, looking),
+  );
+  return {
+    sourceTypes: sources.descriptions.map(({ kind }) => kind),
+    checkQuery: async (of, query) => descriptionOf(sources, of).checkQuery(query, reading),
+    async source(of) {
+      const { description, address } = findSource(sources, of);
+      return description.inspect(address, { ...reading, timeoutMs: looking.timeoutMs });
     },
+    target: async (target) => inspectorOf(target),
+  };
+}
+
+function descriptionOf({ descriptions }: ConfiguredSources, { source_type: type }: SourceRef): SourceDescription {
+  const found = descriptions.find(({ kind }) => kind === type);
+  if (found !== undefined) return found;
+  const known = descriptions.map(({ kind }) => kind).join(", ");
+  throw new VitrinaError("NOT_SUPPORTED", `There is no source of type ${quoted(type)}; there are: ${known}.`);
+}
+
+function findSource(sources: ConfiguredSources, of: SourceRef): { description: SourceDescription; address: string } {
+  const description = descriptionOf(sources, of);
+  const address = sources.addresses.get(of.source_connection);
+  if (address !== undefined && description.accepts(address)) return { description, address };
+  const connection = `"${of.source_connection}"`;
+  const message =
+    address === undefined
+      ? `There is no source connection ${connection}.`
+      : `The source connection ${connection} is not of type ${of.source_type}.`;
+  throw new VitrinaError("SOURCE_CONNECTION_UNKNOWN", message);
+}
+
+function onceForEachKind<T>(
+  sinks: readonly ConfiguredSink[],
+  open: (sink: ConfiguredSink) => Promise<T>,
+): (target: Target) => Promise<T> {
+  const opened = new Map<string, Promise<T>>();
+  return ({ kind }) => {
+    const known = opened.get(kind);
+    if (known !== undefined) return known;
+    const found = sinks.find(({ description }) => description.kind === kind);
+    if (found === undefined) throw new VitrinaError("INTERNAL", `There is no connector for targets of kind ${kind}.`);
+    const opening = open(found);
+    opened.set(kind, opening);
+    return opening;
   };
 }
 

@@ -1,12 +1,11 @@
 import type { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Column, Row } from "../domain/row.ts";
-import type { SqlSession } from "../domain/sql-session.ts";
 import type { Target } from "../domain/target.ts";
 import type { CursorRules } from "../domain/watermark.ts";
 import type { SinkRequest } from "./sink.ts";
-import type { ReadRequest } from "./source.ts";
+import type { ReadRequest, SourceRef } from "./source.ts";
 
-export type { ReadRequest } from "./source.ts";
+export type { ReadRequest, SourceRef } from "./source.ts";
 
 /**
  * What the control-plane may ask of sources and targets: to plan a query, to show its first rows, to describe a table.
@@ -15,17 +14,22 @@ export type { ReadRequest } from "./source.ts";
  * or DATABASE_BUSY when it does not suffice, and decides as a run would: both use the same functions.
  */
 export interface Inspector {
-  /** `undefined` when there is no connection of that name. */
-  source(connection: string): SourceInspector | undefined;
+  /** What a pipeline may have as its `source_type`. */
+  readonly sourceTypes: readonly string[];
+  /** Judges the text of a query, without asking the source. Throws QUERY_REFUSED. */
+  checkQuery(of: SourceRef, query: string): Promise<void>;
+  /** Throws where there is no connection of that name and type. */
+  source(of: SourceRef): Promise<SourceInspector>;
   /** `undefined` where only a runner talks to targets of this kind. */
   target(target: Target): Promise<TargetInspector | undefined>;
 }
 
 /** Connects at the first question. */
 export interface SourceInspector {
-  /** Hands out a session of the reader that is in no transaction. */
-  audit<T>(check: (session: SqlSession) => Promise<T>): Promise<T>;
-  describe(query: string): Promise<DescribedQuery>;
+  /** Comes before any other question about a query. Throws QUERY_REFUSED where it does what it may not. */
+  examine(query: string): Promise<ExaminedQuery>;
+  /** The tables whose changes do not move the incremental key, so that no incremental load notices them. */
+  unseenTables(query: string, key: string): Promise<readonly string[]>;
   cursorColumnProblems(columns: readonly Column[], rules: CursorRules): readonly VitrinaError[];
   /** Sequences behind the key that give numbers out ahead, where no look-back makes up for it. */
   numbersAheadProblems(query: string, rules: CursorRules): Promise<readonly VitrinaError[]>;
@@ -45,12 +49,12 @@ export interface SourceInspector {
   canSeek(request: ReadRequest, batchSize: number): Promise<boolean>;
   /** True when a session that put this mark into its database is in the same database as the reader. */
   seesMark(mark: string): Promise<boolean>;
-  /** On a connection of its own, which the signal ends. */
+  /** Examines the query, too. On a connection of its own, which the signal ends. */
   preview(request: PreviewRequest, signal: AbortSignal): Promise<Preview>;
   close(): Promise<void>;
 }
 
-interface DescribedQuery {
+interface ExaminedQuery {
   readonly columns: readonly Column[];
   readonly problems: readonly VitrinaError[];
 }

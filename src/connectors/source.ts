@@ -1,7 +1,6 @@
 import type { ScanPosition } from "../domain/checkpoint.ts";
 import type { Column } from "../domain/row.ts";
 import type { MarkedTable, SourceMark } from "../domain/source-mark.ts";
-import type { SqlSession } from "../domain/sql-session.ts";
 import type { CursorRules, EndOfLoad, Horizon, NextStart } from "../domain/watermark.ts";
 import type { RowBatch } from "./row-batch.ts";
 
@@ -12,11 +11,14 @@ import type { RowBatch } from "./row-batch.ts";
  * the columns of `orderBy`; reading again `after` a position gives every row behind it and none before it.
  */
 export interface Source {
-  /** The columns the query returns; throws a sentence a person understands when the query cannot run. */
-  describe(query: string): Promise<readonly Column[]>;
+  /**
+   * The columns the query returns. Comes before anything else is done with a query: throws QUERY_REFUSED where it does
+   * what it may not, and a sentence a person understands when it cannot run.
+   */
+  examine(query: string): Promise<readonly Column[]>;
+  /** The tables whose changes do not move the incremental key, so that no incremental load notices them. */
+  unseenTables(query: string, key: string): Promise<readonly string[]>;
   open(request: ReadRequest): Promise<SourceReader>;
-  /** The reader's session, outside any transaction and taking one statement at a time: to examine a query in it. */
-  lendSession<T>(use: (session: SqlSession) => Promise<T>): Promise<T>;
   /** True when a session that put this mark into its database is in the same database as the reader. */
   seesMark(mark: string): Promise<boolean>;
 
@@ -38,6 +40,12 @@ export interface Source {
   /** How many rows the read would give, as far as the planner can tell; null where it can only guess. */
   estimateRows(request: ReadRequest): Promise<number | null>;
   close(): Promise<void>;
+}
+
+/** Which source a pipeline means. */
+export interface SourceRef {
+  readonly source_type: string;
+  readonly source_connection: string;
 }
 
 export interface ReadRequest {

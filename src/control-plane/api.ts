@@ -7,7 +7,6 @@ import type { Targets } from "../connectors/targets.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
 import type { ApiSettings } from "../settings/api-settings.ts";
-import type { GuardRules } from "../sql-guard/guard.ts";
 import type { Limited } from "./concurrency-limit.ts";
 
 /** A Fastify instance whose schemas are zod schemas. */
@@ -24,7 +23,6 @@ export interface ApiParts {
   readonly store: MetaStore;
   readonly targets: Targets;
   readonly inspector: Inspector;
-  readonly guard: GuardRules;
   readonly previewTimeoutMs: number;
   readonly log: Log;
   readonly api: ApiSettings;

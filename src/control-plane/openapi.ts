@@ -2,6 +2,7 @@ import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import { jsonSchemaTransform, jsonSchemaTransformObject } from "fastify-type-provider-zod";
 import { z } from "zod";
+import type { Inspector } from "../connectors/inspector.ts";
 import type { Targets } from "../connectors/targets.ts";
 import { pipelineSchema } from "../domain/pipeline.ts";
 import { reconcileSchema } from "../domain/reconcile.ts";
@@ -19,7 +20,7 @@ for (const [id, schema] of Object.entries(COMPONENTS)) {
 const CONTENT_SECURITY_POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:";
 
 /** The documentation is derived from the routes' schemas. Register it before the routes. */
-export async function registerDocumentation(api: Api, { version, targets }: ApiParts): Promise<void> {
+export async function registerDocumentation(api: Api, { version, targets, inspector }: ApiParts): Promise<void> {
   await api.register(swagger, {
     openapi: {
       openapi: "3.1.0",
@@ -49,7 +50,7 @@ export async function registerDocumentation(api: Api, { version, targets }: ApiP
       ],
     },
     transform: ({ schema, ...rest }) => jsonSchemaTransform({ schema: describeAccess(schema), ...rest }),
-    transformObject: (document) => withOptions(withComponents(document), targets),
+    transformObject: (document) => withConnectors(withComponents(document), targets, inspector),
   });
   await api.register(swaggerUi, {
     routePrefix: "/docs",
@@ -71,13 +72,13 @@ const withComponents: typeof jsonSchemaTransformObject = (document) => {
   return { ...rest, components: { ...components, schemas: Object.fromEntries(read) } } as never;
 };
 
-/** The schemas of the domain know only that there are options; what they may say the connectors know. */
-function withOptions<T>(document: T, targets: Targets): T {
+/** The schemas of the domain know neither the types of sources nor the options of targets; the connectors do. */
+function withConnectors<T>(document: T, targets: Targets, { sourceTypes }: Inspector): T {
   const options = targets.optionsSchema();
   return JSON.parse(JSON.stringify(document), (name, schema) => {
-    if (name !== "target_options") return schema;
-    const { propertyNames: _any, ...rest } = schema;
-    return { ...rest, ...options };
+    if (name !== "source_type" && name !== "target_options") return schema;
+    const { pattern: _form, propertyNames: _any, ...rest } = schema;
+    return name === "source_type" ? { ...rest, enum: sourceTypes } : { ...rest, ...options };
   });
 }
 

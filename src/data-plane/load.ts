@@ -16,7 +16,6 @@ import { parseTaskPlan, type TaskPlan } from "../domain/task-plan.ts";
 import { type Horizon, isTimeType } from "../domain/watermark.ts";
 import type { PipelineState } from "../meta-store/ports/state.ts";
 import { databaseError } from "../postgres/errors.ts";
-import { unseenTables } from "../sql-guard/unseen-tables.ts";
 import { openChain } from "../tasks/open-chain.ts";
 import { openSource } from "./open-source.ts";
 import type { IncrementalLoad, Load, OpenRun, RunContext } from "./run-context.ts";
@@ -26,7 +25,7 @@ import { requireTargetOf } from "./target-loss.ts";
 export async function openLoad(run: RunContext): Promise<Load> {
   const { parts, pipeline, control } = run;
   const plan = parseTaskPlan(pipeline, parts.targets);
-  const { source, columns } = await openSource(parts, pipeline, plan, control.cancelSignal);
+  const { source, columns } = await openSource(parts.connectors, pipeline, plan, control.cancelSignal);
   const opened: { close(): Promise<void> }[] = [source];
   try {
     const transform = await openChain(parts.tasks, plan.transforms, columns);
@@ -133,13 +132,11 @@ function behindAll(key: string): string {
 
 /** Once per run, for whoever wonders why the mart does not follow. A run does not fail for want of this. */
 async function tellUnseen({ source, plan, report }: OpenRun, key: string): Promise<void> {
-  const tables = await source
-    .lendSession((session) => unseenTables(session, plan.readerQuery, key))
-    .catch((error: unknown) => {
-      const reason = databaseError(error, "look at the query").message;
-      report.log.warn({ reason }, "it is unknown which tables' changes are not seen by this load");
-      return [];
-    });
+  const tables = await source.unseenTables(plan.readerQuery, key).catch((error: unknown) => {
+    const reason = databaseError(error, "look at the query").message;
+    report.log.warn({ reason }, "it is unknown which tables' changes are not seen by this load");
+    return [];
+  });
   if (tables.length > 0)
     report.log.warn({ tables, incremental_key: key }, "changes of these tables are not seen by this load");
 }

@@ -1,10 +1,8 @@
+import type { Connectors } from "../connectors/index.ts";
 import type { Source } from "../connectors/source.ts";
-import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Pipeline } from "../domain/pipeline.ts";
 import type { Column } from "../domain/row.ts";
 import type { TaskPlan } from "../domain/task-plan.ts";
-import { auditQuery } from "../sql-guard/guard.ts";
-import type { EngineParts } from "./run-context.ts";
 
 interface OpenedSource {
   readonly source: Source;
@@ -12,21 +10,16 @@ interface OpenedSource {
   readonly columns: readonly Column[];
 }
 
-/** The one way to a source: whoever reads it, a run or a reconcile, has its query checked here first. */
+/** The one way to a source: whoever reads it, a run or a reconcile, has its query examined here first. */
 export async function openSource(
-  { connectors, guard }: Pick<EngineParts, "connectors" | "guard">,
-  { source_connection }: Pipeline,
+  connectors: Connectors,
+  pipeline: Pipeline,
   { readerQuery }: TaskPlan,
   endSignal?: AbortSignal,
 ): Promise<OpenedSource> {
-  const source = connectors.source(source_connection, endSignal);
-  if (source === undefined) {
-    throw new VitrinaError("SOURCE_CONNECTION_UNKNOWN", `There is no source connection "${source_connection}".`);
-  }
+  const source = await connectors.source(pipeline, endSignal);
   try {
-    // Again each time: a view may have been given another query since the pipeline was accepted.
-    await source.lendSession((session) => auditQuery(session, readerQuery, guard));
-    return { source, columns: await source.describe(readerQuery) };
+    return { source, columns: await source.examine(readerQuery) };
   } catch (error) {
     await source.close();
     throw error;

@@ -25,7 +25,7 @@ import { closeAll, withPlainTypes } from "./load.ts";
 import { openSource } from "./open-source.ts";
 import type { EngineParts } from "./run-context.ts";
 
-export interface ReconcileParts extends Pick<EngineParts, "connectors" | "tasks" | "targets" | "guard"> {
+export interface ReconcileParts extends Pick<EngineParts, "connectors" | "tasks" | "targets"> {
   readonly store: Pick<MetaStore, "state" | "runs">;
 }
 
@@ -107,7 +107,7 @@ async function compareAll(
   try {
     signal.throwIfAborted();
     const plan = parseTaskPlan(pipeline, parts.targets);
-    const { source, columns } = await openSource(parts, pipeline, plan);
+    const { source, columns } = await openSource(parts.connectors, pipeline, plan);
     opened.push(source);
     const transform = await openChain(parts.tasks, plan.transforms, columns);
     opened.push(transform);

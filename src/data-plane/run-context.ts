@@ -12,7 +12,6 @@ import type { Candidate, Watermark } from "../domain/watermark.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import type { BatchCommit, LeaseView } from "../meta-store/ports/batch-commit.ts";
 import type { Claim } from "../meta-store/ports/run-queue.ts";
-import type { GuardRules } from "../sql-guard/guard.ts";
 import type { TaskHost, Transform } from "../tasks/task.ts";
 import type { RunReport } from "./run-report.ts";
 
@@ -22,7 +21,6 @@ export interface EngineParts {
   readonly connectors: Connectors;
   readonly tasks: TaskHost;
   readonly targets: Targets;
-  readonly guard: GuardRules;
   readonly store: Pick<MetaStore, "state" | "batchCommit" | "seesMark" | "rejects">;
 }
 

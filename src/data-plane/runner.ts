@@ -14,7 +14,7 @@ import { ReconcileSlot } from "./reconcile-slot.ts";
 import { RunHistory } from "./run-history.ts";
 
 export interface RunnerOptions
-  extends Pick<DispatcherParts, "connectors" | "targets" | "guard" | "tasks" | "runLogs" | "tracer" | "observer"> {
+  extends Pick<DispatcherParts, "connectors" | "targets" | "tasks" | "runLogs" | "tracer" | "observer"> {
   readonly store: MetaStore;
   readonly log: Log;
   readonly version: string;

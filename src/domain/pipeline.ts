@@ -68,7 +68,7 @@ const fields = {
   type: z
     .enum(PIPELINE_TYPES)
     .describe("PYTHON or TYPESCRIPT: the plan must have a task in it. SQL: the query, whatever follows it."),
-  source_type: z.enum(["postgres"]),
+  source_type: z.string().regex(/^[a-z][a-z0-9_]{0,30}$/, "A type has lower-case letters, digits and underscores."),
   source_connection: z
     .string()
     .regex(/^[a-z][a-z0-9_]{0,30}$/, "A connection name has lower-case letters, digits and underscores.")

@@ -17,3 +17,9 @@ export const wholeNumber = (least: number, most: number) =>
 export function isHttpUrl(text: string): boolean {
   return URL.canParse(text) && ["http:", "https:"].includes(new URL(text).protocol);
 }
+
+export function isPostgresUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, pathname } = new URL(text);
+  return ["postgres:", "postgresql:"].includes(protocol) && pathname.length > 1;
+}

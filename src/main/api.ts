@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 import type { Registry } from "prom-client";
-import { openInspector } from "../connectors/open-inspector.ts";
+import { openInspector } from "../connectors/index.ts";
 import { buildServer } from "../control-plane/server.ts";
 import type { Log } from "../observability/log.ts";
 import { createRegistry } from "../observability/registry.ts";
@@ -26,22 +26,21 @@ export async function startApi(
   registry: Registry = createRegistry(VERSION),
 ): Promise<RunningPart & { url: string }> {
   const store = openStore(urls, "api", STORE_CONNECTIONS);
+  const applicationName = "vitrina api inspect";
   const inspector = openInspector({
-    sourceUrls: new Map([["main", urls.reader], ...settings.sourceUrls]),
-    sinks: settings.sinks,
-    surroundings: {
-      writerUrl: urls.writer,
-      loaderUrl: urls.loader,
-      applicationName: "vitrina api inspect",
-      timeoutMs: INSPECTION_TIMEOUT_MS,
+    sources: settings.sources(urls),
+    reading: {
+      applicationName,
+      allowedSchemas: settings.sourceSchemas,
+      onStuck: reportStuckBackends(log, registry),
     },
-    onStuck: reportStuckBackends(log, registry),
+    sinks: settings.sinks,
+    looking: { writerUrl: urls.writer, loaderUrl: urls.loader, applicationName, timeoutMs: INSPECTION_TIMEOUT_MS },
   });
   const server = await buildServer({
     store,
     targets: settings.targets,
     inspector,
-    guard: { allowedSchemas: settings.sourceSchemas },
     previewTimeoutMs: settings.previewTimeoutMs,
     log,
     version: VERSION,

@@ -36,9 +36,7 @@ export async function startRunner(
   const tracing = await openTracing(settings.tracing && { ...settings.tracing, version: VERSION }, log);
   const runLogs = new RunLogs({ level: settings.runLogLevel, log, write: store.runLogs.append });
   const timing = leaseTiming(leaseMs);
-  const sourceUrls = new Map([["main", urls.reader], ...settings.sourceUrls]);
   const tasks = openTasks(settings, log);
-  const onStuck = reportStuckBackends(log, registry);
   const runner = new Runner({
     store,
     log,
@@ -51,19 +49,20 @@ export async function startRunner(
     stopTimeoutMs,
     runHistoryDays,
     targets: settings.targets,
-    guard: { allowedSchemas: settings.sourceSchemas },
     tasks,
     retry,
     observer: createRunnerMetrics(registry, concurrency),
     connectors: openConnectors({
-      sources: new Map(
-        [...sourceUrls].map(([name, url]) => [
-          name,
-          { url, applicationName: "vitrina runner read", readTimeoutMs, batchBytes, onStuck },
-        ]),
-      ),
+      sources: settings.sources(urls),
+      reading: {
+        applicationName: "vitrina runner read",
+        allowedSchemas: settings.sourceSchemas,
+        readTimeoutMs,
+        batchBytes,
+        onStuck: reportStuckBackends(log, registry),
+      },
       sinks: settings.sinks,
-      surroundings: {
+      writing: {
         writerUrl: urls.writer,
         loaderUrl: urls.loader,
         applicationName: "vitrina runner write",

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { CONNECTORS, type Registry } from "../connectors/registry.ts";
 import { type ConfiguredSink, isTargetPattern, openTargets, type Targets } from "../connectors/targets.ts";
 import { LOG_LEVELS, type LogLevel } from "../domain/log-level.ts";
-import { commaList, wholeNumber } from "../domain/setting-fields.ts";
+import { commaList, isPostgresUrl, wholeNumber } from "../domain/setting-fields.ts";
 import { type ApiSettings, apiFields, apiMistakes, apiSettings } from "./api-settings.ts";
 import { type Environment, invalidSettings, readEnvironment } from "./environment.ts";
 import { type TracingSettings, tracingFields, tracingSettings } from "./tracing-settings.ts";
@@ -14,12 +14,6 @@ import { type TracingSettings, tracingFields, tracingSettings } from "./tracing-
 type DatabaseRole = "reader" | "writer" | "meta" | "loader";
 
 const databaseUrl = z.string().refine(isPostgresUrl, "is not a PostgreSQL URL (postgres://user:password@host:5432/db)");
-
-function isPostgresUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const { protocol, pathname } = new URL(text);
-  return ["postgres:", "postgresql:"].includes(protocol) && pathname.length > 1;
-}
 
 const logLevel = z.enum(LOG_LEVELS, "is not debug, info, warn, error or silent");
 
@@ -82,8 +76,11 @@ export interface Settings {
   /** The connectors, with what each of them is told. */
   readonly sinks: readonly ConfiguredSink[];
   readonly targets: Targets;
-  /** Source connections beside `main`, by name. */
-  readonly sourceUrls: ReadonlyMap<string, string>;
+  /** The addresses of the source connections by name; `main` is the reader's. */
+  sources(urls: Pick<DatabaseUrls, "reader">): {
+    readonly descriptions: Registry["sources"];
+    readonly addresses: ReadonlyMap<string, string>;
+  };
   readonly runner: {
     readonly concurrency: number;
     readonly pollMs: number;
@@ -128,7 +125,7 @@ export function loadSettings(environment: Environment = process.env, folder: str
 
 export function parseSettings(environment: Environment, folder: string, registry: Registry = CONNECTORS): Settings {
   const parsed = schema.safeParse(environment);
-  const sources = readSourceUrls(environment);
+  const sources = readSources(registry, environment);
   const { sinks, mistakes: ofSinks } = readSinks(registry, environment, folder);
   const mistakes = [
     ...mistakesOf(parsed),
@@ -147,7 +144,10 @@ export function parseSettings(environment: Environment, folder: string, registry
     sourceSchemas: env.SOURCE_SCHEMAS,
     sinks,
     targets: openTargets(sinks, env.TARGETS),
-    sourceUrls: sources.urls,
+    sources: ({ reader }) => ({
+      descriptions: registry.sources,
+      addresses: new Map([["main", reader], ...sources.addresses]),
+    }),
     runner: {
       concurrency: env.RUNNER_CONCURRENCY,
       pollMs: env.RUNNER_POLL_SECONDS * 1000,
@@ -206,18 +206,21 @@ function patternMistakes({ sinks }: Registry, patterns: readonly string[]): stri
   return ["TARGETS is not a list of targets, such as analytics.orders,es:films, separated by commas"];
 }
 
-function readSourceUrls(environment: Environment): { urls: Map<string, string>; mistakes: string[] } {
-  const urls = new Map<string, string>();
+function readSources(
+  { sources }: Registry,
+  environment: Environment,
+): { readonly addresses: ReadonlyMap<string, string>; readonly mistakes: readonly string[] } {
+  const addresses = new Map<string, string>();
   const mistakes: string[] = [];
+  const forms = sources.map(({ form }) => form).join(" or ");
   for (const [name, value] of Object.entries(environment)) {
     const connection = /^SOURCE_([A-Z][A-Z0-9_]*)_URL$/.exec(name)?.[1]?.toLowerCase();
     if (connection === undefined || value === undefined) continue;
     if (connection === "main") mistakes.push(`${name} names the main connection; set READER_DATABASE_URL instead`);
-    else if (!isPostgresUrl(value))
-      mistakes.push(`${name} is not a PostgreSQL URL (postgres://user:password@host:5432/db)`);
-    else urls.set(connection, value);
+    else if (!sources.some((source) => source.accepts(value))) mistakes.push(`${name} is not ${forms}`);
+    else addresses.set(connection, value);
   }
-  return { urls, mistakes };
+  return { addresses, mistakes };
 }
 
 /**

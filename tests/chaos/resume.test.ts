@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { openPostgresSource } from "../../src/connectors/postgres/source.ts";
+import { describeQuery } from "../../src/connectors/postgres/describe-query.ts";
+import { questionSession } from "../../src/connectors/postgres/read-session.ts";
 import { diedAt, openChaos } from "../support/chaos.ts";
 import { type Bench, openBench } from "../support/pipelines.ts";
 
@@ -109,19 +110,18 @@ describe("a query that closes its bracket", () => {
   });
 
   it("R8.2 gets no second statement executed even behind the guard", async () => {
-    const source = openPostgresSource({
+    const session = questionSession({
       url: bench.database.urls.reader,
       applicationName: "vitrina test",
       readTimeoutMs: 10_000,
-      batchBytes: 1 << 20,
     });
-    await expect(source.describe(query)).rejects.toMatchObject({ code: "SOURCE_QUERY_FAILED" });
-    await expect(source.lendSession((session) => session.query(`SELECT * FROM (${query}) AS q`))).rejects.toMatchObject(
-      {
-        code: "SOURCE_QUERY_FAILED",
-      },
-    );
-    await source.close();
+    await expect(session.ask((client) => describeQuery(client, query))).rejects.toMatchObject({
+      code: "SOURCE_QUERY_FAILED",
+    });
+    await expect(session.lend((lent) => lent.query(`SELECT * FROM (${query}) AS q`))).rejects.toMatchObject({
+      code: "SOURCE_QUERY_FAILED",
+    });
+    await session.close();
     expect(await bench.query("SELECT oid FROM pg_largeobject_metadata")).toEqual([]);
   });
 });

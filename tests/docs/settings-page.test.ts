@@ -93,7 +93,13 @@ describe(".env.sample", () => {
 });
 
 function comparable(environment: Record<string, string>): object {
-  const { databaseUrls: _urls, targets: _targets, tasks, ...settings } = parseSettings(environment, "/");
+  const {
+    databaseUrls: _urls,
+    targets: _targets,
+    sources: _sources,
+    tasks,
+    ...settings
+  } = parseSettings(environment, "/");
   return { ...settings, tasks: { ...tasks, environment: {} } };
 }
 

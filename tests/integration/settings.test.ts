@@ -105,6 +105,6 @@ describe("settings", () => {
 
   it("read further source connections by name", () => {
     const settings = parseSettings({ SOURCE_UGC_URL: ADMIN, SOURCE_OLD_FILMS_URL: ADMIN }, "/");
-    expect([...settings.sourceUrls.keys()]).toEqual(["ugc", "old_films"]);
+    expect([...settings.sources({ reader: ADMIN }).addresses.keys()]).toEqual(["main", "ugc", "old_films"]);
   });
 });

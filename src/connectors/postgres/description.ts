@@ -1,5 +1,5 @@
-import { commaList } from "../../domain/setting-fields.ts";
-import { type ConnectorSettings, defineSink } from "../description.ts";
+import { commaList, isPostgresUrl } from "../../domain/setting-fields.ts";
+import { type ConnectorSettings, defineSink, type SourceDescription } from "../description.ts";
 import { TABLE_ERRORS } from "./errors.ts";
 import { foldedName, formatIdentifier, formatTable, isOwnTable, parseTable } from "./target.ts";
 
@@ -46,3 +46,21 @@ export const postgresSink = defineSink({
     return openTargetInspector({ url: writerUrl, applicationName, timeoutMs, canPull: loaderUrl !== undefined });
   },
 });
+
+export const postgresSource: SourceDescription = {
+  kind: "postgres",
+  form: "a PostgreSQL URL (postgres://user:password@host:5432/db)",
+  accepts: isPostgresUrl,
+  async checkQuery(query, rules) {
+    const { checkQuery } = await import("../../sql-guard/guard.ts");
+    await checkQuery(query, rules);
+  },
+  async open(url, surroundings) {
+    const { openPostgresSource } = await import("./source.ts");
+    return openPostgresSource({ url, ...surroundings });
+  },
+  async inspect(url, surroundings) {
+    const { openSourceInspector } = await import("./source-inspector.ts");
+    return openSourceInspector({ url, ...surroundings });
+  },
+};

@@ -1,6 +1,8 @@
 import type { Client } from "../../postgres/connection.ts";
 import { seesMark } from "../../postgres/database-mark.ts";
 import { quoteIdentifier } from "../../postgres/identifiers.ts";
+import { auditQuery, checkQuery, type GuardRules } from "../../sql-guard/guard.ts";
+import { unseenTables } from "../../sql-guard/unseen-tables.ts";
 import type { SourceInspector } from "../inspector.ts";
 import { cursorColumnProblems, cursorRowProblems, numbersAheadProblems, requireFittingStart } from "./change-cursor.ts";
 import type { Watched } from "./deadline.ts";
@@ -12,7 +14,7 @@ import { extended, questionSession } from "./read-session.ts";
 import { canSeek, estimateRows } from "./seek-cost.ts";
 import { isUnique } from "./unique-columns.ts";
 
-interface SourceInspectorConfig extends Watched {
+interface SourceInspectorConfig extends Watched, GuardRules {
   readonly timeoutMs: number;
 }
 
@@ -23,16 +25,18 @@ export function openSourceInspector(config: SourceInspectorConfig): SourceInspec
     { ...config, readTimeoutMs: config.timeoutMs },
     { lock_timeout: `${config.timeoutMs}ms` },
   );
+  const audit = async (query: string): Promise<void> => {
+    // What the text alone tells needs no connection.
+    await checkQuery(query, config);
+    await session.lend((lent) => auditQuery(lent, query, config));
+  };
   return {
-    audit: (check) => session.lend(check),
-    describe: (query) =>
-      session.ask(async (client) => {
-        const columns = await describeColumns(client, query);
-        return {
-          columns: columns.map(withoutOrigin),
-          problems: columnNameProblems(columns),
-        };
-      }),
+    async examine(query) {
+      await audit(query);
+      const columns = await session.ask((client) => describeColumns(client, query));
+      return { columns: columns.map(withoutOrigin), problems: columnNameProblems(columns) };
+    },
+    unseenTables: (query, key) => session.lend((lent) => unseenTables(lent, query, key)),
     cursorColumnProblems,
     numbersAheadProblems: (query, rules) => session.ask((client) => numbersAheadProblems(client, query, rules)),
     cursorRowProblems: (query, rules) => session.ask((client) => cursorRowProblems(client, query, rules)),
@@ -49,7 +53,10 @@ export function openSourceInspector(config: SourceInspectorConfig): SourceInspec
     estimateRows: (request) => session.ask((client) => estimateRows(client, request)),
     canSeek: (request, batchSize) => session.ask((client) => canSeek(client, request, batchSize)),
     seesMark: (mark) => session.ask((client) => seesMark(client, mark)),
-    preview: (request, signal) => previewQuery(config, request, signal),
+    async preview(request, signal) {
+      await audit(request.query);
+      return previewQuery(config, request, signal);
+    },
     close: () => session.close(),
   };
 }

@@ -2,6 +2,8 @@ import { to as copyTo } from "pg-copy-streams";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { CopyTextReader } from "../../postgres/copy-text.ts";
 import { seesMark } from "../../postgres/database-mark.ts";
+import { auditQuery, type GuardRules } from "../../sql-guard/guard.ts";
+import { unseenTables } from "../../sql-guard/unseen-tables.ts";
 import { batchOfCopyText } from "../row-batch.ts";
 import type { ReadRequest, Source, SourceReader } from "../source.ts";
 import { nextStart, requireUsableCursor } from "./change-cursor.ts";
@@ -20,14 +22,18 @@ import { partsReachBack, takeSourceMark } from "./source-mark.ts";
 import { isUnique } from "./unique-columns.ts";
 
 /** Reads by one COPY per run: the query runs once, in one snapshot, with constant memory, and rows arrive as bytes. */
-export function openPostgresSource(config: PostgresSourceConfig): Source {
+export function openPostgresSource(config: PostgresSourceConfig & GuardRules): Source {
   const session = questionSession(config);
   // From the question about seeking: a source serves one run, and asking again would cost it four round trips.
   let estimated: number | null | undefined;
   return {
-    describe: (query) => session.ask((client) => describeQuery(client, query)),
+    async examine(query) {
+      // Again each time: a view may have been given another query since the pipeline was accepted.
+      await session.lend((lent) => auditQuery(lent, query, config));
+      return session.ask((client) => describeQuery(client, query));
+    },
+    unseenTables: (query, key) => session.lend((lent) => unseenTables(lent, query, key)),
     open: (request) => openReader(config, request),
-    lendSession: (use) => session.lend(use),
     seesMark: (mark) => session.ask((client) => seesMark(client, mark)),
     takeMark: (query, key) => session.ask((client) => takeSourceMark(client, query, key)),
     partsReachBack: (query, key, parts, value) =>

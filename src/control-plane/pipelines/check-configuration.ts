@@ -1,18 +1,21 @@
-import type { Targets } from "../../connectors/targets.ts";
 import { type CodedProblem, type Problem, VitrinaError } from "../../domain/error-catalogue.ts";
 import type { PipelineConfig } from "../../domain/pipeline.ts";
 import { parseSchedule } from "../../domain/schedule.ts";
 import { inspectTaskPlan } from "../../domain/task-plan.ts";
-import { checkQuery, type GuardRules } from "../../sql-guard/guard.ts";
+import type { ApiParts } from "../api.ts";
 import { formProblems } from "../validation.ts";
+
+/** Whom the rules ask. */
+type RuleParts = Pick<ApiParts, "targets" | "inspector">;
 
 interface ConfigurationRule {
   /** The fields that the rule looks at. */
   readonly fields: readonly (keyof PipelineConfig)[];
-  readonly findProblems: (config: PipelineConfig, targets: Targets) => readonly CodedProblem[];
+  readonly findProblems: (config: PipelineConfig, parts: RuleParts) => readonly CodedProblem[];
 }
 
 const RULES: readonly ConfigurationRule[] = [
+  { fields: ["source_type"], findProblems: sourceProblems },
   { fields: ["type", "source_query", "target_table", "tasks"], findProblems: planProblems },
   { fields: ["schedule_interval"], findProblems: scheduleProblems },
   { fields: ["mode", "incremental_key", "incremental_id_key"], findProblems: incrementalProblems },
@@ -25,28 +28,31 @@ const RULES: readonly ConfigurationRule[] = [
  */
 export function configurationProblems(
   config: PipelineConfig,
-  targets: Targets,
+  parts: RuleParts,
   change: object = config,
 ): CodedProblem[] {
   return RULES.filter(({ fields }) => fields.some((field) => field in change)).flatMap(({ findProblems }) =>
-    findProblems(config, targets),
+    findProblems(config, parts),
   );
 }
 
-function planProblems(config: PipelineConfig, targets: Targets): readonly CodedProblem[] {
-  return inspectTaskPlan(config, targets).problems;
+function sourceProblems({ source_type }: PipelineConfig, { inspector }: RuleParts): readonly CodedProblem[] {
+  const { sourceTypes: known } = inspector;
+  if (known.includes(source_type)) return [];
+  const message = `It must be ${known.length > 1 ? "one of " : ""}${known.join(", ")}.`;
+  return [{ code: "INVALID_REQUEST", pointer: "/source_type", message }];
+}
+
+function planProblems(config: PipelineConfig, parts: RuleParts): readonly CodedProblem[] {
+  return inspectTaskPlan(config, parts.targets).problems;
 }
 
 /** The reader's query, as far as its text tells. */
-export async function queryProblems(
-  config: PipelineConfig,
-  targets: Targets,
-  guard: GuardRules,
-): Promise<readonly Problem[]> {
-  const { reader } = inspectTaskPlan(config, targets);
-  if (reader === undefined) return [];
+export async function queryProblems(config: PipelineConfig, parts: RuleParts): Promise<readonly Problem[]> {
+  const { reader } = inspectTaskPlan(config, parts.targets);
+  if (reader === undefined || sourceProblems(config, parts).length > 0) return [];
   try {
-    await checkQuery(reader.query, guard);
+    await parts.inspector.checkQuery(config, reader.query);
     return [];
   } catch (error) {
     if (!(error instanceof VitrinaError)) throw error;
@@ -77,10 +83,10 @@ function incrementalProblems({ mode, incremental_key, incremental_id_key }: Pipe
   return [];
 }
 
-function optionProblems(config: PipelineConfig, targets: Targets): readonly CodedProblem[] {
-  const { target } = inspectTaskPlan(config, targets);
+function optionProblems(config: PipelineConfig, parts: RuleParts): readonly CodedProblem[] {
+  const { target } = inspectTaskPlan(config, parts.targets);
   if (target === undefined) return [];
-  return targets.optionProblems(target, config, (schema, options) =>
+  return parts.targets.optionProblems(target, config, (schema, options) =>
     formProblems(schema, options).map(({ pointer, message }) => ({
       code: "INVALID_REQUEST",
       pointer: `/target_options${pointer}`,

@@ -1,12 +1,12 @@
 import type { FastifyRequest } from "fastify";
 import type { z } from "zod";
-import type { SourceInspector } from "../../connectors/inspector.ts";
+import type { Inspector, SourceInspector } from "../../connectors/inspector.ts";
 import { type ErrorCode, type Problem, VitrinaError } from "../../domain/error-catalogue.ts";
 import { type PipelineConfig, readableConfig } from "../../domain/pipeline.ts";
 import { inspectTaskPlan } from "../../domain/task-plan.ts";
 import { type Finding, Findings } from "../validate/findings.ts";
 import { checkUnseen } from "../validate/unseen.ts";
-import { checkSourceQuery, requireSource } from "../validate/validate.ts";
+import { checkSourceQuery, openSource } from "../validate/validate.ts";
 import type { ValidateParts } from "../validate/validator.ts";
 import { formProblems, invalidRequest } from "../validation.ts";
 import { configurationProblems, queryProblems } from "./check-configuration.ts";
@@ -31,7 +31,7 @@ export async function judge(
 ): Promise<Judgement> {
   const { config, unreadable } = readableConfig(body, base);
   const change = base === undefined ? config : body;
-  const ofFields = configurationProblems(config, parts.targets, change).map(({ pointer, message }) => ({
+  const ofFields = configurationProblems(config, parts, change).map(({ pointer, message }) => ({
     pointer,
     message,
   }));
@@ -43,7 +43,7 @@ export async function judge(
   return { problems: [...ofFields, ...ofQuery.problems].filter(isTold), warnings: ofQuery.warnings };
 }
 
-const OF_THE_QUERY = ["source_query", "tasks", "source_connection"];
+const OF_THE_QUERY = ["source_query", "tasks", "source_type", "source_connection"];
 
 /** Only then the source is asked. */
 export function touchesQuery(change: object): boolean {
@@ -59,7 +59,7 @@ async function judgeQuery(
 ): Promise<Judgement> {
   if (!touchesQuery(change) || OF_THE_QUERY.some((field) => unreadable.includes(field)))
     return { problems: [], warnings: [] };
-  const ofText = await queryProblems(config, parts.targets, parts.guard);
+  const ofText = await queryProblems(config, parts);
   if (ofText.length > 0) return { problems: ofText, warnings: [] };
   const found = await ask(config);
   return {
@@ -150,17 +150,19 @@ const MOST_TROUBLES = 3;
  * busy, and nobody may use up its connections by saving.
  */
 export function withSources<T>(parts: ValidateParts, work: (ask: AskSource) => Promise<T>): Promise<T> {
-  const opened = new Map<string, SourceInspector | undefined>();
+  const opened = new Map<string, Promise<SourceInspector>>();
   const troubles = new Map<string, number>();
-  const sourceOf = (name: string): SourceInspector | undefined => {
-    if (!opened.has(name)) opened.set(name, parts.inspector.source(name));
-    return opened.get(name);
+  const open: Inspector["source"] = (of) => {
+    const name = `${of.source_type} ${of.source_connection}`;
+    const source = opened.get(name) ?? parts.inspector.source(of);
+    opened.set(name, source);
+    return source;
   };
   const ask: AskSource = async (config) => {
     const { source_connection: name } = config;
     const known = troubles.get(name) ?? 0;
     if (known >= MOST_TROUBLES) return [notAsked(name)];
-    const found = await askSource(parts, config, sourceOf(name));
+    const found = await askSource(parts, config, open);
     if (found.some(isUnchecked)) troubles.set(name, known + 1);
     return found;
   };
@@ -168,7 +170,7 @@ export function withSources<T>(parts: ValidateParts, work: (ask: AskSource) => P
     try {
       return await work(ask);
     } finally {
-      for (const source of opened.values()) await source?.close();
+      for (const source of opened.values()) await source.then((one) => one.close()).catch(() => undefined);
     }
   });
 }
@@ -176,12 +178,12 @@ export function withSources<T>(parts: ValidateParts, work: (ask: AskSource) => P
 async function askSource(
   parts: ValidateParts,
   config: PipelineConfig,
-  opened: SourceInspector | undefined,
+  open: Inspector["source"],
 ): Promise<readonly Finding[]> {
   const findings = new Findings();
   const plan = inspectTaskPlan(config, parts.targets);
   const validator = { config, stored: undefined, isTrial: false, parts, plan, findings };
-  const source = requireSource(validator, opened);
+  const source = await openSource(validator, open);
   if (source === undefined) return findings.all;
   const query = await checkSourceQuery(validator, source);
   if (query !== undefined) await checkUnseen(validator, source, query);

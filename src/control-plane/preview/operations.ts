@@ -31,6 +31,7 @@ export const operations = {
     description: what,
     body: z.strictObject({
       source_query: pipelineConfigSchema.shape.source_query.unwrap(),
+      source_type: pipelineConfigSchema.shape.source_type,
       source_connection: pipelineConfigSchema.shape.source_connection,
       limit,
     }),

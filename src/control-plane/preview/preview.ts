@@ -1,5 +1,5 @@
+import type { SourceRef } from "../../connectors/inspector.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
-import { auditQuery, checkQuery } from "../../sql-guard/guard.ts";
 import type { ApiParts } from "../api.ts";
 import type { PreviewAnswer } from "./operations.ts";
 
@@ -9,24 +9,20 @@ const MAX_PREVIEW_BYTES = 1024 * 1024;
 
 export interface PreviewQuestion {
   readonly query: string;
-  readonly connection: string;
+  readonly source: SourceRef;
   readonly limit: number;
 }
 
 /** Through every layer of the guard, as a run would be. */
 export async function previewRows(
-  { inspector, guard, previewTimeoutMs }: Pick<ApiParts, "inspector" | "guard" | "previewTimeoutMs">,
-  { query, connection, limit }: PreviewQuestion,
+  { inspector, previewTimeoutMs }: Pick<ApiParts, "inspector" | "previewTimeoutMs">,
+  { query, source: of, limit }: PreviewQuestion,
   signal: AbortSignal,
 ): Promise<PreviewAnswer> {
-  await checkQuery(query, guard);
-  const source = inspector.source(connection);
-  if (source === undefined) {
-    throw new VitrinaError("SOURCE_CONNECTION_UNKNOWN", `There is no source connection "${connection}".`);
-  }
+  await inspector.checkQuery(of, query);
+  const source = await inspector.source(of);
   const limits = { timeoutMs: previewTimeoutMs, maxCellCharacters: MAX_CELL_CHARACTERS, maxBytes: MAX_PREVIEW_BYTES };
   try {
-    await source.audit((session) => auditQuery(session, query, guard));
     const { columns, rows, cut, complete } = await source.preview({ query, limit, ...limits }, signal);
     return { columns: [...columns], rows: rows.map((row) => [...row]), cut: [...cut], complete };
   } catch (error) {

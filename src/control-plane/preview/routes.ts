@@ -23,8 +23,8 @@ export function previewRoutes(api: Api, parts: ApiParts, limited: Limited): void
   // Rows of the source are shown, and kept nowhere.
   const config = { keepAnswer: false };
   api.post("/preview", { schema: operations.previewQuery, config }, ({ body }, reply) => {
-    const { source_query: query, source_connection: connection, limit } = body;
-    return show({ query, connection, limit }, reply);
+    const { source_query: query, limit, ...source } = body;
+    return show({ query, source, limit }, reply);
   });
 
   api.post("/pipelines/:id/preview", { schema: operations.previewPipeline, config }, async (request, reply) => {
@@ -34,7 +34,7 @@ export function previewRoutes(api: Api, parts: ApiParts, limited: Limited): void
       body: trial,
     } = request;
     const pipeline = { ...(await parts.store.pipelines.get(params.id)), ...trial } as Pipeline;
-    return show({ query: readerQuery(pipeline, parts), connection: pipeline.source_connection, limit }, reply);
+    return show({ query: readerQuery(pipeline, parts), source: pipeline, limit }, reply);
   });
 }
 

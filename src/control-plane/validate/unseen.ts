@@ -1,7 +1,6 @@
 import type { SourceInspector } from "../../connectors/inspector.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { isNumberType } from "../../domain/watermark.ts";
-import { unseenTables } from "../../sql-guard/unseen-tables.ts";
 import type { CheckedQuery, Validator } from "./validator.ts";
 
 /** The changes that an incremental load does not notice: they are no fault of the configuration, but must be known. */
@@ -13,7 +12,7 @@ export async function checkUnseen(
   const { mode, incremental_key: key } = config;
   if (mode !== "incremental" || key === null) return null;
   const check = { pointer: "/incremental_key", question: "which changes are not seen" };
-  const unseen = await findings.attempt(check, () => source.audit((session) => unseenTables(session, text, key)));
+  const unseen = await findings.attempt(check, () => source.unseenTables(text, key));
   if (unseen === undefined) return null;
   if (unseen.length > 0) {
     const message = `Changes of ${unseen.join(", ")} do not move "${key}", so no run notices them.`;

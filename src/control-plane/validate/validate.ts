@@ -1,8 +1,6 @@
-import type { SourceInspector } from "../../connectors/inspector.ts";
-import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { Inspector, SourceInspector } from "../../connectors/inspector.ts";
 import type { RegisteredTask } from "../../domain/runner.ts";
 import { inspectTaskPlan } from "../../domain/task-plan.ts";
-import { auditQuery, checkQuery } from "../../sql-guard/guard.ts";
 import { configurationProblems } from "../pipelines/check-configuration.ts";
 import { Findings } from "./findings.ts";
 import type { Validation } from "./operations.ts";
@@ -21,10 +19,10 @@ export async function validate(parts: ValidateParts, question: ValidateQuestion)
   const findings = new Findings();
   const plan = inspectTaskPlan(config, parts.targets);
   const validator: Validator = { ...question, parts, plan, findings };
-  for (const problem of configurationProblems(config, parts.targets)) findings.addProblem(problem);
+  for (const problem of configurationProblems(config, parts)) findings.addProblem(problem);
   for (const problem of taskProblems(plan, await registeredTasks(parts))) findings.addProblem(problem);
 
-  const source = openSource(validator);
+  const source = await openSource(validator);
   try {
     const query = source === undefined ? undefined : await checkSourceQuery(validator, source);
     const target = await checkTarget(validator, query?.columns);
@@ -54,36 +52,27 @@ async function registeredTasks({ store }: ValidateParts): Promise<readonly Regis
   return runners.some(({ alive }) => alive) ? tasks : undefined;
 }
 
-function openSource(validator: Validator): SourceInspector | undefined {
-  const { config, parts } = validator;
-  return requireSource(validator, parts.inspector.source(config.source_connection));
+/** `undefined` when there is none, for a reason that has been added. */
+export async function openSource(
+  { config, parts: { inspector }, findings }: Validator,
+  open: Inspector["source"] = inspector.source,
+): Promise<SourceInspector | undefined> {
+  // The rules of the configuration say so.
+  if (!inspector.sourceTypes.includes(config.source_type)) return undefined;
+  const check = { pointer: "/source_connection", question: "what the source says" };
+  return findings.attempt(check, () => open(config));
 }
 
-export function requireSource(
-  { config, findings }: Validator,
-  source: SourceInspector | undefined,
-): SourceInspector | undefined {
-  if (source === undefined) {
-    const message = `There is no source connection "${config.source_connection}".`;
-    findings.add(new VitrinaError("SOURCE_CONNECTION_UNKNOWN", message), "/source_connection");
-  }
-  return source;
-}
-
-/** The guard goes first: what it refuses is not even planned. */
+/** What the guard refuses is not even planned. */
 export async function checkSourceQuery(
-  { parts: { guard }, plan, findings }: Validator,
+  { plan, findings }: Validator,
   source: SourceInspector,
 ): Promise<CheckedQuery | undefined> {
   if (plan.reader === undefined) return undefined;
   const { query: text, pointer } = plan.reader;
   const check = { pointer, question: "what the query does", isEssential: true };
-  const described = await findings.attempt(check, async () => {
-    await checkQuery(text, guard);
-    await source.audit((session) => auditQuery(session, text, guard));
-    return source.describe(text);
-  });
-  if (described === undefined) return undefined;
-  for (const problem of described.problems) findings.add(problem, pointer);
-  return { text, columns: described.columns, isUsable: described.problems.length === 0 };
+  const examined = await findings.attempt(check, () => source.examine(text));
+  if (examined === undefined) return undefined;
+  for (const problem of examined.problems) findings.add(problem, pointer);
+  return { text, columns: examined.columns, isUsable: examined.problems.length === 0 };
 }

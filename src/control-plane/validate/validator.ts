@@ -5,7 +5,7 @@ import type { PipelineState } from "../../meta-store/ports/state.ts";
 import type { ApiParts } from "../api.ts";
 import type { Findings } from "./findings.ts";
 
-export type ValidateParts = Pick<ApiParts, "store" | "inspector" | "targets" | "guard" | "asking">;
+export type ValidateParts = Pick<ApiParts, "store" | "inspector" | "targets" | "asking">;
 
 export interface ValidateQuestion {
   readonly config: PipelineConfig;
