@@ -33,8 +33,8 @@ export class PipelineManager {
 
   /** Returns in how many milliseconds the next pipeline is due. */
   async tick(onSlotFree: () => void): Promise<number> {
-    const { store, log } = this.#parts;
-    for (const rescued of await store.queue.rescueExpired()) this.#tellRescue(rescued);
+    const { store, log, runnerId } = this.#parts;
+    for (const rescued of await store.queue.rescueExpired(runnerId)) this.#tellRescue(rescued);
     const nextDueMs = await runSchedules(store, log);
     await this.#fillSlots(onSlotFree);
     return nextDueMs;

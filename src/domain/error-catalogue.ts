@@ -437,6 +437,12 @@ export const ERROR_CATALOGUE = {
   // Running
   LEASE_LOST: entry(409, "fenced", "Another runner holds the pipeline", "Nothing to do: the other runner goes on."),
   RUNNER_LOST: entry(500, "never", "The runner disappeared", "Nothing to do: the next runner continues by itself."),
+  RUNNER_CUT_OFF: entry(
+    500,
+    "never",
+    "The runner lost its connection to the meta-store",
+    "Nothing to do: the pipeline goes on from its checkpoint by itself. If it recurs, look at the network between them, and at the load of the runner's machine.",
+  ),
   DATABASE_RESTARTED: entry(
     500,
     "never",

@@ -316,7 +316,7 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
       it("R4.7 is refused to a runner whose lease was taken, and changes nothing", async () => {
         const claim = await claimed();
         await harness.expireLease(claim.pipeline.id);
-        await store.queue.rescueExpired();
+        await store.queue.rescueExpired(randomUUID());
         const other = (await store.queue.claimNext(randomUUID(), LEASE_MS)) as Claim;
         await expect(store.queue.startNextAttempt(claim, failure)).rejects.toMatchObject({ code: "LEASE_LOST" });
         expect(await store.runs.get(claim.pipeline.id, other.runId)).toMatchObject({ status: "RUNNING" });
@@ -495,7 +495,7 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         const claim = await claimed();
         await harness.expireLease(claim.pipeline.id);
         await expect(harness.commitBatch(claim, progress(0))).rejects.toMatchObject({ code: "LEASE_LOST" });
-        await store.queue.rescueExpired();
+        await store.queue.rescueExpired(randomUUID());
         const next = (await store.queue.claimNext(claim.runnerId, LEASE_MS)) as Claim;
         expect(next.epoch).toBe(claim.epoch + 1);
         await expect(harness.commitBatch(claim, progress(0))).rejects.toMatchObject({ code: "LEASE_LOST" });
@@ -525,9 +525,11 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
     describe("recovery", () => {
       it("R4.7 takes a lost pipeline back: the run failed, the pipeline goes on", async () => {
         const claim = await claimed();
-        expect(await store.queue.rescueExpired()).toEqual([]);
+        expect(await store.queue.rescueExpired(randomUUID())).toEqual([]);
         await harness.expireLease(claim.pipeline.id);
-        expect(await store.queue.rescueExpired()).toMatchObject([{ id: claim.pipeline.id, status: "RUN_REQUESTED" }]);
+        expect(await store.queue.rescueExpired(randomUUID())).toMatchObject([
+          { id: claim.pipeline.id, status: "RUN_REQUESTED" },
+        ]);
         expect(await store.runs.get(claim.pipeline.id, claim.runId)).toMatchObject({
           status: "FAILED",
           error_code: "RUNNER_LOST",
@@ -535,11 +537,21 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         expect(await store.queue.claimNext(randomUUID(), LEASE_MS)).toMatchObject({ trigger: "recovery" });
       });
 
+      it("R4.7 says that the runner lives when it takes its own pipeline back", async () => {
+        const claim = await claimed();
+        await harness.expireLease(claim.pipeline.id);
+        expect(await store.queue.rescueExpired(claim.runnerId)).toMatchObject([{ code: "RUNNER_CUT_OFF" }]);
+        expect(await store.runs.get(claim.pipeline.id, claim.runId)).toMatchObject({
+          status: "FAILED",
+          error_code: "RUNNER_CUT_OFF",
+        });
+      });
+
       it("R4.7 a lost pause request becomes PAUSED", async () => {
         const claim = await claimed();
         await store.requests.pause(claim.pipeline.id);
         await harness.expireLease(claim.pipeline.id);
-        expect(await store.queue.rescueExpired()).toMatchObject([{ status: "PAUSED" }]);
+        expect(await store.queue.rescueExpired(randomUUID())).toMatchObject([{ status: "PAUSED" }]);
       });
 
       it("R4.7 gives up after three losses in a row without a committed batch", async () => {
@@ -549,7 +561,7 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         for (let loss = 0; loss < 3; loss++) {
           await store.queue.claimNext(randomUUID(), LEASE_MS);
           await harness.expireLease(id);
-          statuses.push((await store.queue.rescueExpired())[0]?.status);
+          statuses.push((await store.queue.rescueExpired(randomUUID()))[0]?.status);
         }
         expect(statuses).toEqual(["RUN_REQUESTED", "RUN_REQUESTED", "FAILED"]);
       });
@@ -561,7 +573,7 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
           const claim = (await store.queue.claimNext(randomUUID(), LEASE_MS)) as Claim;
           await harness.commitBatch(claim, progress(loss));
           await harness.expireLease(id);
-          expect((await store.queue.rescueExpired())[0]?.status).toBe("RUN_REQUESTED");
+          expect((await store.queue.rescueExpired(randomUUID()))[0]?.status).toBe("RUN_REQUESTED");
         }
       });
     });

@@ -139,7 +139,7 @@ describe("following a request", () => {
     const id = await createPipeline(api, "film");
     const lost = await claim(api, id);
     await api.database.query("UPDATE etl.etl_pipelines SET lease_expires_at = now() - interval '1 minute'");
-    expect(await api.store.queue.rescueExpired()).toMatchObject([{ id, status: "RUN_REQUESTED" }]);
+    expect(await api.store.queue.rescueExpired(randomUUID())).toMatchObject([{ id, status: "RUN_REQUESTED" }]);
     const next = await claimAgain(id);
     const { items } = (await api.get(`/pipelines/${id}/runs?run_request=1`)).body;
     expect(items.map(({ id }: { id: string }) => id)).toEqual([next.runId, lost.runId]);

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import {
   claim,
@@ -75,7 +76,7 @@ it("R4.7 a wish outlives a runner that is lost over it", async () => {
   await api.database.query("UPDATE etl.etl_pipelines SET lease_expires_at = now() - interval '1 s' WHERE id = $1", [
     id,
   ]);
-  await api.store.queue.rescueExpired();
+  await api.store.queue.rescueExpired(randomUUID());
   const second = await claim(api, id);
   expect(second.restoreId).toBe(first.restoreId);
 });

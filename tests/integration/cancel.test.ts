@@ -224,7 +224,9 @@ describe("how the run is told to end", () => {
   it("a runner that is lost: recovery ends the run as cancelled, and nobody takes it up again", async () => {
     const { pipeline } = await cancelled();
     await database.query("UPDATE etl.etl_pipelines SET lease_expires_at = clock_timestamp() - interval '1 second'");
-    expect(await store.queue.rescueExpired()).toMatchObject([{ id: pipeline.id, status: "IDLE", code: null }]);
+    expect(await store.queue.rescueExpired(randomUUID())).toMatchObject([
+      { id: pipeline.id, status: "IDLE", code: null },
+    ]);
     expect(await runsOf(pipeline)).toMatchObject([{ status: "CANCELLED", error: null }]);
     expect(await store.queue.claimNext(randomUUID(), 3000)).toBeUndefined();
   });

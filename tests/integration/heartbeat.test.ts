@@ -106,7 +106,7 @@ describe("the heartbeat of a runner whose event loop stands still", () => {
     const [claimedLease] = await database.query("SELECT lease_expires_at AS ends FROM etl.etl_pipelines");
     const rescued: unknown[] = [];
     const free = await until("it is free again", async () => {
-      rescued.push(...(await store.queue.rescueExpired()));
+      rescued.push(...(await store.queue.rescueExpired(randomUUID())));
       return reached("free");
     });
     expect(rescued).toEqual([]);
@@ -132,7 +132,10 @@ describe("the heartbeat", () => {
     await Promise.all([beats(first.claim, 3), beats(second.claim, 3)]);
     expect(await heartbeatBackends()).toHaveLength(1);
     first.heartbeat.stop();
-    const rescued = await until("the released one runs out", async () => (await store.queue.rescueExpired())[0]);
+    const rescued = await until(
+      "the released one runs out",
+      async () => (await store.queue.rescueExpired(randomUUID()))[0],
+    );
     expect(rescued.id).toBe(first.claim.pipeline.id);
     expect(second.heartbeat.lost).toBe(false);
   });
@@ -156,7 +159,7 @@ describe("the heartbeat", () => {
     });
     await beats(claim, 2);
     expect(heartbeat.lost).toBe(false);
-    expect(await store.queue.rescueExpired()).toEqual([]);
+    expect(await store.queue.rescueExpired(randomUUID())).toEqual([]);
   });
 
   it("R4.7 reports a lease that was taken away, and only that one", async () => {

@@ -263,7 +263,7 @@ it("R4.6 a run whose meta-store is away is left to recovery, and the runner reco
   await database.query(`GRANT CONNECT ON DATABASE ${name} TO PUBLIC`);
   await settled(pipeline, "IDLE");
   expect(await runs()).toMatchObject([
-    { attempt: 1, status: "FAILED", trigger: "api", error_code: "RUNNER_LOST" },
+    { attempt: 1, status: "FAILED", trigger: "api", error_code: "RUNNER_CUT_OFF" },
     { attempt: 1, status: "SUCCESS", trigger: "recovery" },
   ]);
   expect(await rowsOf(pipeline.target_table)).toEqual(await rowsOf("content.film"));

@@ -32,8 +32,8 @@ export interface RunQueue {
   startNextAttempt(claim: Claim, failure: RunFailure): Promise<Claim>;
   /** The time that was waited before an attempt is not its own. */
   attemptBegins(claim: Claim): Promise<void>;
-  /** Takes pipelines back whose lease ran out. */
-  rescueExpired(): Promise<RescuedPipeline[]>;
+  /** Takes pipelines back whose lease ran out. A runner that takes back its own was cut off, and is not lost. */
+  rescueExpired(runnerId: string): Promise<RescuedPipeline[]>;
   /** Calls back when a pipeline asks for attention. Survives lost connections; may miss calls meanwhile. */
   onWork(wake: () => void): Promise<{ close(): Promise<void> }>;
 }

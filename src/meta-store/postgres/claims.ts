@@ -244,17 +244,20 @@ const RESCUE = `
     UPDATE etl.etl_runs r
        SET status = CASE WHEN expired.cancelled THEN 'CANCELLED' ELSE 'FAILED' END, finished_at = clock_timestamp(),
            error_code = CASE WHEN expired.cancelled THEN NULL
-                             WHEN pg_postmaster_start_time() > r.started_at THEN 'DATABASE_RESTARTED' ELSE 'RUNNER_LOST' END,
+                             WHEN pg_postmaster_start_time() > r.started_at THEN 'DATABASE_RESTARTED'
+                             WHEN r.runner_id = $4 THEN 'RUNNER_CUT_OFF' ELSE 'RUNNER_LOST' END,
            error = CASE WHEN expired.cancelled THEN NULL
                         WHEN pg_postmaster_start_time() > r.started_at
                         THEN 'PostgreSQL, which keeps the meta-store, was restarted during the run.'
+                        WHEN r.runner_id = $4
+                        THEN 'The runner lives, but could not renew its lease in time: it was cut off from the meta-store, or stood still.'
                         ELSE 'No sign of life came from the runner until its lease ran out: it was killed, frozen, or cut off from the meta-store.' END
       FROM expired WHERE r.pipeline_id = expired.id AND r.status = 'RUNNING'
     RETURNING r.id, r.pipeline_id, r.batches, r.error_code
   ), judged AS (
     SELECT e.id, l.id AS run_id, l.error_code,
            l.batches = 0 AND NOT e.cancelled AND (
-             SELECT count(*) FILTER (WHERE recent.error_code IN ('RUNNER_LOST', 'DATABASE_RESTARTED') AND recent.batches = 0)
+             SELECT count(*) FILTER (WHERE recent.error_code IN ('RUNNER_LOST', 'RUNNER_CUT_OFF', 'DATABASE_RESTARTED') AND recent.batches = 0)
                FROM (SELECT r.error_code, r.batches FROM etl.etl_runs r
                       WHERE r.pipeline_id = e.id AND r.id <> l.id
                       ORDER BY r.started_at DESC LIMIT $3 - 1) recent) = $3 - 1 AS hopeless
@@ -271,9 +274,9 @@ const RESCUE = `
    WHERE p.id = judged.id AND p.status = t.from_status
   RETURNING p.id, p.name, p.status, judged.run_id, judged.error_code`;
 
-async function rescueExpired(pool: Pool): Promise<RescuedPipeline[]> {
+async function rescueExpired(pool: Pool, runnerId: string): Promise<RescuedPipeline[]> {
   const { from, to } = transitionsOf("hand_back");
-  const { rows } = await pool.query(RESCUE, [from, to, MAX_LOSSES]);
+  const { rows } = await pool.query(RESCUE, [from, to, MAX_LOSSES, runnerId]);
   return rows.map((row) => ({
     id: row.id,
     name: row.name,
@@ -298,7 +301,7 @@ export function runQueue(pool: Pool, connection: ConnectionOptions): RunQueue {
     finishRun: asking("finish the run", (claim, outcome) => finishRun(pool, claim, outcome)),
     startNextAttempt: asking("start the next attempt", (claim, failure) => startNextAttempt(pool, claim, failure)),
     attemptBegins: asking("begin the attempt", (claim) => attemptBegins(pool, claim)),
-    rescueExpired: asking("rescue lost pipelines", () => rescueExpired(pool)),
+    rescueExpired: asking("rescue lost pipelines", (runnerId) => rescueExpired(pool, runnerId)),
     onWork: asking("listen for work", (wake) => listen(connection, "vitrina_pipelines", wake)),
   };
 }
