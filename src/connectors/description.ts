@@ -11,7 +11,12 @@ import type { Source } from "./source.ts";
  * What a connector is. The settings, the API, the documentation and the engine read it, so it loads no driver: only
  * `open` and `inspect` bring in the code that talks to something.
  */
-export interface SinkDescription<T extends Target = Target, Options = unknown, Settings = unknown> {
+export interface SinkDescription<
+  T extends Target = Target,
+  Options = unknown,
+  Settings = unknown,
+  Fields extends z.ZodRawShape = z.ZodRawShape,
+> {
   readonly kind: string;
   /** What one target is called: "a table". */
   readonly noun: string;
@@ -26,7 +31,7 @@ export interface SinkDescription<T extends Target = Target, Options = unknown, S
   /** What a person should know of the way a text is read. */
   remarksOn?(text: string): readonly VitrinaError[];
   readonly allowList: AllowList<T, Settings>;
-  readonly settings: ConnectorSettings<Settings>;
+  readonly settings: ConnectorSettings<Settings, Fields>;
   /** What `target_options` may say; `undefined`: nothing. */
   readonly options?: z.ZodType<Options> | undefined;
   /** Options that do not go together, or not with the rest of the configuration. */
@@ -121,8 +126,8 @@ export interface InspectionSurroundings extends OwnDatabase {
 }
 
 /** Checks a description against the types of its own target, options and settings, which nobody else knows. */
-export function defineSink<T extends Target, Options, Settings>(
-  description: SinkDescription<T, Options, Settings>,
+export function defineSink<T extends Target, Options, Settings, Fields extends z.ZodRawShape>(
+  description: SinkDescription<T, Options, Settings, Fields>,
 ): SinkDescription {
-  return description as SinkDescription;
+  return description;
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import pg from "pg";
+import type { Registry } from "../../src/connectors/registry.ts";
 import { prepareDatabase } from "../../src/main/database.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
 import { openMetaStore } from "../../src/meta-store/postgres/index.ts";
@@ -30,10 +31,11 @@ export async function createTemplate(serverUrl: string): Promise<void> {
 /** Where a runner finds Python. */
 const searchPath = process.env["PATH"] === undefined ? {} : { PATH: process.env["PATH"] };
 
-function testSettings(databaseUrl: string, more: Record<string, string> = {}): Settings {
+function testSettings(databaseUrl: string, more: Record<string, string> = {}, registry?: Registry): Settings {
   return parseSettings(
     { DATABASE_URL: databaseUrl, API_PORT: "0", LOG_LEVEL: "silent", ...searchPath, ...more },
     process.cwd(),
+    registry,
   );
 }
 
@@ -52,6 +54,8 @@ export interface TestDatabase {
 interface TestDatabaseOptions {
   readonly cinema?: boolean;
   readonly settings?: Record<string, string>;
+  /** Instead of the connectors that there are. */
+  readonly registry?: Registry | undefined;
   /** Without Vitrina's schema. */
   readonly empty?: boolean;
   /** As that one is at this moment; whoever is connected to it is cut off. */
@@ -64,7 +68,7 @@ export async function createTestDatabase(serverUrl: string, options: TestDatabas
   // As files: through the log, as is the server's way, costs ten times as much.
   await server.query(`CREATE DATABASE ${name} TEMPLATE ${await templateFor(options, server)} STRATEGY FILE_COPY`);
   const url = withDatabase(serverUrl, name);
-  const settings = testSettings(url, options.settings);
+  const settings = testSettings(url, options.settings, options.registry);
   const urls = settings.databaseUrls();
   const pool = new pg.Pool({ connectionString: url, max: 4 });
   pool.on("error", () => undefined);

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { fileURLToPath } from "node:url";
+import type { Registry } from "../../src/connectors/registry.ts";
 import { newPipelineSchema, type Pipeline } from "../../src/domain/pipeline.ts";
 import type { Run } from "../../src/domain/run.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
@@ -31,8 +32,8 @@ export interface Bench {
   close(): Promise<void>;
 }
 
-export async function openBench(settings: Record<string, string> = {}): Promise<Bench> {
-  const stand = await openStand({ settings });
+export async function openBench(settings: Record<string, string> = {}, registry?: Registry): Promise<Bench> {
+  const stand = await openStand({ settings, registry });
   const { database, store } = stand;
 
   const ended = ({ id }: Pipeline): Promise<Run> =>

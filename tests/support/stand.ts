@@ -1,4 +1,5 @@
 import { inject } from "vitest";
+import type { Registry } from "../../src/connectors/registry.ts";
 import { type RunningPart, startApi } from "../../src/main/api.ts";
 import { startRunner } from "../../src/main/runner.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
@@ -24,6 +25,8 @@ export interface Stand {
 
 interface StandOptions {
   readonly settings?: Record<string, string>;
+  /** Instead of the connectors that there are. */
+  readonly registry?: Registry | undefined;
   /** Instead of one of its own. */
   readonly database?: TestDatabase;
 }
@@ -33,8 +36,8 @@ const SILENT = createLog({ level: "silent" });
 const READABLE_SCHEMA = `CREATE SCHEMA content; GRANT USAGE ON SCHEMA content TO vitrina_reader;
   ALTER DEFAULT PRIVILEGES IN SCHEMA content GRANT SELECT ON TABLES TO vitrina_reader`;
 
-export async function openStand({ settings, database: given }: StandOptions = {}): Promise<Stand> {
-  const database = given ?? (await createTestDatabase(inject("postgresUrl"), settings && { settings }));
+export async function openStand({ settings = {}, registry, database: given }: StandOptions = {}): Promise<Stand> {
+  const database = given ?? (await createTestDatabase(inject("postgresUrl"), { settings, registry }));
   await database.query(READABLE_SCHEMA);
   let runner: RunningPart | undefined;
   const endings: (() => Promise<unknown>)[] = [];

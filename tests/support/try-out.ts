@@ -1,3 +1,4 @@
+import type { Registry } from "../../src/connectors/registry.ts";
 import type { Answer } from "./api-client.ts";
 import { type Bench, openBench } from "./pipelines.ts";
 
@@ -7,8 +8,8 @@ export interface TryOut extends Bench {
   post(path: string, body?: unknown, init?: RequestInit): Promise<Answer>;
 }
 
-export async function openTryOut(settings: Record<string, string> = {}): Promise<TryOut> {
-  const bench = await openBench(settings);
+export async function openTryOut(settings: Record<string, string> = {}, registry?: Registry): Promise<TryOut> {
+  const bench = await openBench(settings, registry);
   const api = await bench.startApi();
   return {
     ...bench,
