@@ -30,7 +30,7 @@ import { refuseOtherSchemas } from "./refuse-other-schemas.ts";
 import { rejectRoutes } from "./rejects/routes.ts";
 import { makeRequestsRepeatable } from "./repeatable-requests.ts";
 import { runnerRoutes } from "./runners/routes.ts";
-import { runLogRoutes, runRoutes } from "./runs/routes.ts";
+import { runRoutes } from "./runs/routes.ts";
 import { taskRoutes } from "./tasks/routes.ts";
 import { validateRoutes } from "./validate/routes.ts";
 import { validatorCompiler } from "./validation.ts";
@@ -142,7 +142,6 @@ async function registerRoutes(
         versionRoutes(scope, parts);
         taskRoutes(scope, parts);
         runRoutes(scope, parts, listener);
-        runLogRoutes(scope, parts, listener);
         runnerRoutes(scope, parts);
         eventRoutes(scope, parts, feed);
         reconcileRoutes(scope, parts);

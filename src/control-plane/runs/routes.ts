@@ -75,6 +75,8 @@ export function runRoutes(api: Api, { store }: ApiParts, listener: ChangeListene
       isOver: ({ status }) => status !== "RUNNING",
     });
   });
+
+  runLogRoute(api, store, listener);
 }
 
 /** Lines notify nobody, and are written about once a second. */
@@ -100,7 +102,7 @@ const getRunLog = {
   response: { 200: answer("A page of the log.", runLogSchema), ...problems(404, 422) },
 };
 
-export function runLogRoutes(api: Api, { store }: ApiParts, listener: ChangeListener): void {
+function runLogRoute(api: Api, store: ApiParts["store"], listener: ChangeListener): void {
   api.get("/pipelines/:id/runs/:run_id/logs", { schema: getRunLog }, async ({ params, query }, reply) => {
     const { id } = await store.pipelines.get(params.id);
     const { wait, ...page } = query;
