@@ -5,8 +5,7 @@ import { type ErrorCode, type Problem, VitrinaError } from "../../domain/error-c
 import { type PipelineConfig, readableConfig } from "../../domain/pipeline.ts";
 import { inspectTaskPlan } from "../../domain/task-plan.ts";
 import { type Finding, Findings } from "../validate/findings.ts";
-import { checkUnseen } from "../validate/unseen.ts";
-import { checkSourceQuery, openSource } from "../validate/validate.ts";
+import { checkSourceQuery, checkUnseen, openSource } from "../validate/validate.ts";
 import type { ValidateParts } from "../validate/validator.ts";
 import { formProblems, invalidRequest } from "../validation.ts";
 import { configurationProblems, queryProblems } from "./check-configuration.ts";

@@ -1,13 +1,13 @@
 import type { Inspector, SourceInspector } from "../../connectors/inspector.ts";
+import { type CodedProblem, VitrinaError } from "../../domain/error-catalogue.ts";
 import type { RegisteredTask } from "../../domain/runner.ts";
-import { inspectTaskPlan } from "../../domain/task-plan.ts";
+import { type InspectedTaskPlan, inspectTaskPlan } from "../../domain/task-plan.ts";
+import { isNumberType } from "../../domain/watermark.ts";
 import { configurationProblems } from "../pipelines/check-configuration.ts";
 import { Findings } from "./findings.ts";
 import type { Validation } from "./operations.ts";
 import { type CheckedReading, checkReading } from "./reading.ts";
 import { checkTarget, describeTarget } from "./target.ts";
-import { taskProblems } from "./task-problems.ts";
-import { checkUnseen, notesOf } from "./unseen.ts";
 import type { CheckedQuery, ValidateParts, ValidateQuestion, Validator } from "./validator.ts";
 
 /**
@@ -75,4 +75,49 @@ export async function checkSourceQuery(
   if (examined === undefined) return undefined;
   for (const problem of examined.problems) findings.add(problem, pointer);
   return { text, columns: examined.columns, isUsable: examined.problems.length === 0 };
+}
+
+/** The changes that an incremental load does not notice: they are no fault of the configuration, but must be known. */
+export async function checkUnseen(
+  { config, findings }: Validator,
+  source: SourceInspector,
+  { text }: CheckedQuery,
+): Promise<string[] | null> {
+  const { mode, incremental_key: key } = config;
+  if (mode !== "incremental" || key === null) return null;
+  const check = { pointer: "/incremental_key", question: "which changes are not seen" };
+  const unseen = await findings.attempt(check, () => source.unseenTables(text, key));
+  if (unseen === undefined) return null;
+  if (unseen.length > 0) {
+    const message = `Changes of ${unseen.join(", ")} do not move "${key}", so no run notices them.`;
+    findings.add(new VitrinaError("CHANGES_UNSEEN", message), check.pointer, "warning");
+  }
+  return [...unseen];
+}
+
+function notesOf({ config }: Validator, query: CheckedQuery | undefined): string[] {
+  const { mode, incremental_key: key, lookback_numbers } = config;
+  if (mode !== "incremental") return [];
+  const type = query?.columns.find(({ name }) => name === key)?.type;
+  const ahead = `If programs give out blocks of "${key}" ahead by themselves, set lookback_numbers to more than are given out while one of them is kept back.`;
+  return [
+    "Rows that are deleted in the source stay in the target; a full load removes them, and reconcile shows them.",
+    `A row that changes while its "${key}" stays as it is keeps its old values in the target.`,
+    ...(type !== undefined && isNumberType(type) && lookback_numbers === 0 ? [ahead] : []),
+  ];
+}
+
+/** `registered`: by the living runners; `undefined` when none lives, for then nothing can be told. */
+function taskProblems(
+  { transforms }: InspectedTaskPlan,
+  registered: readonly Pick<RegisteredTask, "name" | "language">[] | undefined,
+): readonly CodedProblem[] {
+  if (registered === undefined) return [];
+  return transforms
+    .filter(({ name, language }) => !registered.some((task) => task.name === name && task.language === language))
+    .map(({ name, language, pointer }) => ({
+      code: "TASK_UNKNOWN",
+      pointer,
+      message: `No runner has a ${language} task "${name}".`,
+    }));
 }
