@@ -2,7 +2,7 @@ import type { Pipeline } from "./pipeline.ts";
 import type { Run } from "./run.ts";
 
 /** What people watch of a pipeline. */
-export type WatchedPipeline = Pick<Pipeline, "id" | "name" | "status" | "enabled" | "run_request" | "config_version">;
+type WatchedPipeline = Pick<Pipeline, "id" | "name" | "status" | "enabled" | "run_request" | "config_version">;
 
 /** What changed since a point, each thing in its latest state. */
 export interface Changes {

@@ -131,13 +131,13 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
       it("R2.5 while RUNNING changes the safe fields and refuses the others by name", async () => {
         const { pipeline } = await claimed();
         await expect(
-          store.pipelines.update(pipeline.id, { mode: "incremental", batch_size: 5 }, "t"),
+          store.pipelines.update(pipeline.id, { mode: "incremental", batch_size: 5 }, { author: "t" }),
         ).rejects.toMatchObject({
           code: "FIELD_LOCKED_WHILE_RUNNING",
           problems: [{ pointer: "/mode" }],
         });
         const safe = { batch_size: 5, description: "d", schedule_interval: "15m", enabled: false };
-        expect(await store.pipelines.update(pipeline.id, safe, "t")).toMatchObject(safe);
+        expect(await store.pipelines.update(pipeline.id, safe, { author: "t" })).toMatchObject(safe);
       });
 
       it("changes nothing when the check of the merged configuration refuses it", async () => {
@@ -145,7 +145,9 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         const refuse = (): void => {
           throw new Error("no");
         };
-        await expect(store.pipelines.update(made.id, { batch_size: 9 }, "t", refuse)).rejects.toThrow("no");
+        await expect(
+          store.pipelines.update(made.id, { batch_size: 9 }, { author: "t", check: refuse }),
+        ).rejects.toThrow("no");
         expect(await store.pipelines.get(made.id)).toEqual(made);
       });
 
@@ -208,7 +210,7 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
       it("serves the longest waiting first, and leaves disabled ones alone", async () => {
         const [first, second, disabled] = [await create(), await create(), await create()];
         for (const { id } of [first, second, disabled]) await store.requests.run(id, "api");
-        await store.pipelines.update(disabled.id, { enabled: false }, "t");
+        await store.pipelines.update(disabled.id, { enabled: false }, { author: "t" });
         const runner = randomUUID();
         expect((await store.queue.claimNext(runner, LEASE_MS))?.pipeline.id).toBe(first.id);
         expect((await store.queue.claimNext(runner, LEASE_MS))?.pipeline.id).toBe(second.id);
@@ -296,7 +298,7 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
       it("R4.4 goes on at the checkpoint as it is now, with the configuration as it is now", async () => {
         const claim = await claimed();
         await harness.commitBatch(claim, progress(0, ["k"]));
-        await store.pipelines.update(claim.pipeline.id, { batch_size: 5 }, "t");
+        await store.pipelines.update(claim.pipeline.id, { batch_size: 5 }, { author: "t" });
         const next = await store.queue.startNextAttempt(claim, failure);
         expect(next.checkpoint).toEqual({ scanPosition: ["k"], batchNo: 1, fingerprint: "f" });
         expect(next.pipeline).toMatchObject({ batch_size: 5, config_version: 2 });
@@ -426,7 +428,7 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
       it("a plan made for the schedule before the change is refused", async () => {
         const { id } = await create({ schedule_interval: "15m" });
         const before = await scheduleOf(id);
-        await store.pipelines.update(id, { schedule_interval: "1h" }, "t");
+        await store.pipelines.update(id, { schedule_interval: "1h" }, { author: "t" });
         expect(await store.schedules.advance(before, muchLater)).toBe("taken");
       });
 
@@ -436,7 +438,7 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
           "moved",
         );
         expect((await store.schedules.upcoming(10)).schedules).toEqual([]);
-        await store.pipelines.update(id, { schedule_interval: "1h" }, "t");
+        await store.pipelines.update(id, { schedule_interval: "1h" }, { author: "t" });
         expect(await scheduleOf(id)).toMatchObject({ schedule: "1h", nextRunAt: null });
       });
 
@@ -454,9 +456,9 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         await wakes(async () => {
           ({ id } = await create({ schedule_interval: "1h" }));
         });
-        await wakes(() => store.pipelines.update(id, { schedule_interval: "2h" }, "t"));
-        await store.pipelines.update(id, { enabled: false }, "t");
-        await wakes(() => store.pipelines.update(id, { enabled: true }, "t"));
+        await wakes(() => store.pipelines.update(id, { schedule_interval: "2h" }, { author: "t" }));
+        await store.pipelines.update(id, { enabled: false }, { author: "t" });
+        await wakes(() => store.pipelines.update(id, { enabled: true }, { author: "t" }));
         await subscription.close();
       });
     });

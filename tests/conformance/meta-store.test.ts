@@ -61,9 +61,11 @@ const claimed = (more?: object, runner?: string): Promise<Claim> => createClaime
 describe("configuration", () => {
   it("R2.5 keeps every change as a version, and none for a change that changes nothing", async () => {
     const made = await create();
-    const changed = await store.pipelines.update(made.id, { batch_size: 7 }, "ann");
+    const changed = await store.pipelines.update(made.id, { batch_size: 7 }, { author: "ann" });
     expect(changed).toMatchObject({ batch_size: 7, config_version: 2 });
-    expect(await store.pipelines.update(made.id, { batch_size: 7 }, "bob")).toMatchObject({ config_version: 2 });
+    expect(await store.pipelines.update(made.id, { batch_size: 7 }, { author: "bob" })).toMatchObject({
+      config_version: 2,
+    });
     const versions = await database.query(
       "SELECT version, author, config->>'batch_size' AS batch_size FROM etl.etl_pipeline_versions ORDER BY version",
     );
@@ -196,14 +198,14 @@ describe("schedules", () => {
   it("R4.8 a changed schedule, or one switched off and on, is planned anew; other changes leave the plan", async () => {
     const { id } = await due();
     const unplanned = { next_run_at: null };
-    expect(await store.pipelines.update(id, { description: "d" }, "t")).toMatchObject({
+    expect(await store.pipelines.update(id, { description: "d" }, { author: "t" })).toMatchObject({
       next_run_at: expect.any(Date),
     });
-    expect(await store.pipelines.update(id, { schedule_interval: "1h" }, "t")).toMatchObject(unplanned);
+    expect(await store.pipelines.update(id, { schedule_interval: "1h" }, { author: "t" })).toMatchObject(unplanned);
     await harness.planRun(id, 3600);
-    expect(await store.pipelines.update(id, { enabled: false }, "t")).toMatchObject(unplanned);
+    expect(await store.pipelines.update(id, { enabled: false }, { author: "t" })).toMatchObject(unplanned);
     expect((await store.schedules.upcoming(10)).schedules).toEqual([]);
-    expect(await store.pipelines.update(id, { enabled: true }, "t")).toMatchObject(unplanned);
+    expect(await store.pipelines.update(id, { enabled: true }, { author: "t" })).toMatchObject(unplanned);
     await harness.planRun(id, 3600);
     await database.query("UPDATE etl.etl_pipelines SET schedule_interval = NULL");
     expect(await store.pipelines.get(id)).toMatchObject(unplanned);

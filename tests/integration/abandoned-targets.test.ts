@@ -45,7 +45,11 @@ it("an unfinished load of a deleted pipeline is cleared away; what people read s
 
 it("so is that of a pipeline with a new target, while it loads the new one", async () => {
   const pipeline = await pausedInLoad();
-  const moved = await bench.store.pipelines.update(pipeline.id, { target_table: "analytics.elsewhere" }, "test");
+  const moved = await bench.store.pipelines.update(
+    pipeline.id,
+    { target_table: "analytics.elsewhere" },
+    { author: "test" },
+  );
   expect(await bench.run(moved)).toMatchObject({ status: "SUCCESS", rows_read: 60_000 });
   await until("the load is gone", async () => (await loadTables()).length === 0);
   expect(await bench.query("SELECT count(*)::int AS rows FROM analytics.elsewhere")).toEqual([{ rows: 60_000 }]);
@@ -54,8 +58,8 @@ it("so is that of a pipeline with a new target, while it loads the new one", asy
 it("a pipeline that has its target again by then keeps its load", async () => {
   const pipeline = await pausedInLoad();
   await bench.stopRunner();
-  await bench.store.pipelines.update(pipeline.id, { target_table: "analytics.elsewhere" }, "test");
-  await bench.store.pipelines.update(pipeline.id, { target_table: pipeline.target_table }, "test");
+  await bench.store.pipelines.update(pipeline.id, { target_table: "analytics.elsewhere" }, { author: "test" });
+  await bench.store.pipelines.update(pipeline.id, { target_table: pipeline.target_table }, { author: "test" });
   expect(await abandoned()).toEqual([{ target_table: pipeline.target_table }, { target_table: "analytics.elsewhere" }]);
   const before = await loadTables();
   await bench.startRunner();

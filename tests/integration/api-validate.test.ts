@@ -483,7 +483,7 @@ describe("a stored pipeline", () => {
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS" });
     const change = { source_query: `SELECT id, title, rating, modified FROM ${table} WHERE id > 0` };
     expect(told(await ask(`/pipelines/${pipeline.id}/validate`, change))).toEqual(["warning STATE_OF_OTHER_CONFIG "]);
-    const changed = await bench.store.pipelines.update(pipeline.id, change, "test");
+    const changed = await bench.store.pipelines.update(pipeline.id, change, { author: "test" });
     expect(told(await ask(`/pipelines/${pipeline.id}/validate`))).toEqual(["error STATE_OF_OTHER_CONFIG "]);
     expect(await bench.run(changed)).toMatchObject({ status: "FAILED", error_code: "STATE_OF_OTHER_CONFIG" });
   });

@@ -55,7 +55,7 @@ describe.each(WAYS)("a full load with %s", (_, config, strategy) => {
     await bench.query("CREATE TABLE kept AS TABLE content.film; DELETE FROM content.film");
     expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "SOURCE_EMPTY" });
     expect(await bench.query(`SELECT count(*)::int AS n FROM ${pipeline.target_table}`)).toEqual([{ n: 50 }]);
-    await bench.store.pipelines.update(pipeline.id, { allow_empty: true }, "test");
+    await bench.store.pipelines.update(pipeline.id, { allow_empty: true }, { author: "test" });
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_deleted: 50 });
     expect(await bench.rowsOf(pipeline.target_table)).toEqual([]);
   });
@@ -68,7 +68,7 @@ describe.each(WAYS)("a full load with %s", (_, config, strategy) => {
     expect(refused).toMatchObject({ status: "FAILED", error_code: "TOO_MANY_DELETIONS" });
     expect(refused.error).toContain("30 of 100 rows");
     expect(await bench.query(`SELECT count(*)::int AS n FROM ${pipeline.target_table}`)).toEqual([{ n: 100 }]);
-    await bench.store.pipelines.update(pipeline.id, { max_delete_percent: 30 }, "test");
+    await bench.store.pipelines.update(pipeline.id, { max_delete_percent: 30 }, { author: "test" });
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_deleted: 30 });
     await requireEqual(pipeline);
   });
@@ -150,7 +150,7 @@ describe("the target", () => {
     await bench.store.pipelines.update(
       pipeline.id,
       { source_query: "SELECT id, title, length(title) AS size FROM content.film" },
-      "test",
+      { author: "test" },
     );
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 10 });
     await requireEqual({ ...pipeline, source_query: "SELECT id, title, length(title) AS size FROM content.film" });

@@ -184,7 +184,7 @@ describe("an incremental load", () => {
   it("refuses rows without a key by default, and leaves them out on request", async () => {
     const pipeline = await films(`VALUES (1, 'a', ${OLD}), (2, 'no stamp', NULL)`);
     expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "CURSOR_NULL", rows_read: 0 });
-    await bench.store.pipelines.update(pipeline.id, { null_cursor: "exclude" }, "test");
+    await bench.store.pipelines.update(pipeline.id, { null_cursor: "exclude" }, { author: "test" });
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 1 });
   });
 
@@ -208,7 +208,7 @@ describe("an incremental load", () => {
     await bench.store.pipelines.update(
       pipeline.id,
       { source_query: "SELECT id, upper(title) AS title, modified FROM content.film" },
-      "test",
+      { author: "test" },
     );
     expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "STATE_OF_OTHER_CONFIG" });
     await bench.store.state.keep(pipeline.id);

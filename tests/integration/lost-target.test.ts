@@ -79,7 +79,7 @@ describe("an incremental target", () => {
   it("that the pipeline may not create waits for a person, who resets or keeps the state", async () => {
     const pipeline = await films(200);
     await bench.run(pipeline);
-    await bench.store.pipelines.update(pipeline.id, { create_target: false }, "test");
+    await bench.store.pipelines.update(pipeline.id, { create_target: false }, { author: "test" });
     await bench.query(`TRUNCATE ${pipeline.target_table}`);
     await add(pipeline, 201);
     for (let tries = 0; tries < 2; tries++) {
@@ -119,7 +119,11 @@ describe("an incremental target", () => {
   it("keeping the position for another query does not hide that the target is empty", async () => {
     const pipeline = await films(20);
     await bench.run(pipeline);
-    await bench.store.pipelines.update(pipeline.id, { source_query: `${pipeline.source_query} WHERE true` }, "test");
+    await bench.store.pipelines.update(
+      pipeline.id,
+      { source_query: `${pipeline.source_query} WHERE true` },
+      { author: "test" },
+    );
     await bench.query(`TRUNCATE ${pipeline.target_table}`);
     await bench.store.state.keep(pipeline.id);
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 20 });
@@ -134,7 +138,7 @@ describe("a column that the query returns only now", () => {
   const star = async (more: object = {}): Promise<Films> => {
     const pipeline = await films(200, more);
     const source_query = `SELECT * FROM ${pipeline.source}`;
-    await bench.store.pipelines.update(pipeline.id, { source_query }, "test");
+    await bench.store.pipelines.update(pipeline.id, { source_query }, { author: "test" });
     await bench.run(pipeline);
     return { ...pipeline, source_query };
   };
@@ -154,7 +158,7 @@ describe("a column that the query returns only now", () => {
 
   it("waits for a person where the target is not the pipeline's own", async () => {
     const pipeline = await star();
-    await bench.store.pipelines.update(pipeline.id, { create_target: false }, "test");
+    await bench.store.pipelines.update(pipeline.id, { create_target: false }, { author: "test" });
     await bench.query(`ALTER TABLE ${pipeline.source} ${WIDER}; ALTER TABLE ${pipeline.target_table} ADD shelf text`);
     const run = await bench.run(pipeline);
     expect(run).toMatchObject({ status: "FAILED", error_code: "TARGET_REPLACED", rows_read: 0 });
@@ -167,7 +171,7 @@ describe("a column that the query returns only now", () => {
     const pipeline = await films(20, { add_columns: true });
     await bench.run(pipeline);
     const source_query = `SELECT id, title, modified, 'top' AS shelf FROM ${pipeline.source}`;
-    await bench.store.pipelines.update(pipeline.id, { source_query }, "test");
+    await bench.store.pipelines.update(pipeline.id, { source_query }, { author: "test" });
     await bench.store.state.keep(pipeline.id);
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 0, notes: [] });
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 0, notes: [] });

@@ -62,7 +62,7 @@ describe("a number that is given out ahead", () => {
     const run = await bench.run(pipeline);
     expect(run).toMatchObject({ status: "FAILED", error_code: "CURSOR_NUMBERS_AHEAD", rows_read: 0 });
     expect(run.error).toContain(`${CACHE} at a time`);
-    await bench.store.pipelines.update(pipeline.id, { lookback_numbers: CACHE }, "test");
+    await bench.store.pipelines.update(pipeline.id, { lookback_numbers: CACHE }, { author: "test" });
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS" });
   });
 

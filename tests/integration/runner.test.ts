@@ -233,7 +233,7 @@ describe("pause and resume", () => {
     await bench.store.pipelines.update(
       pipeline.id,
       { source_query: "SELECT id FROM content.film WHERE id <= 300" },
-      "test",
+      { author: "test" },
     );
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 300 });
   });

@@ -76,7 +76,7 @@ async function untilRan(pipeline: Pipeline, times: number): Promise<void> {
 
 /** After this nothing of the pipeline happens any more, so that what happened can be counted. */
 async function switchOff(pipelines: readonly Pipeline[]): Promise<void> {
-  for (const { id } of pipelines) await store.pipelines.update(id, { schedule_interval: null }, "test");
+  for (const { id } of pipelines) await store.pipelines.update(id, { schedule_interval: null }, { author: "test" });
   await until("every run ended", async () => {
     const statuses = await Promise.all(pipelines.map(async ({ id }) => (await store.pipelines.get(id)).status));
     return statuses.every((status) => status === "IDLE");
@@ -154,7 +154,7 @@ describe("R4.8 a schedule", () => {
       [next],
     );
     expect(answer).toEqual([{ in_tokyo: "03:30:00.000", is_the_next: true }]);
-    await store.pipelines.update(pipeline.id, { schedule_interval: "30 3 * * *" }, "test");
+    await store.pipelines.update(pipeline.id, { schedule_interval: "30 3 * * *" }, { author: "test" });
     expect((await plannedAt(pipeline)).toISOString()).toMatch(/T03:30:00\.000Z$/);
   });
 

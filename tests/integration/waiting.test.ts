@@ -178,7 +178,7 @@ describe("a pipeline that waits", () => {
     expect(await store.requests.cancel(pipeline.id)).toMatchObject({ status: "IDLE", waiting: null });
     expect(await runsOf(pipeline)).toMatchObject([{ status: "FAILED", error_code: "DATABASE_UNAVAILABLE" }]);
     await proxy.accept();
-    await store.pipelines.update(pipeline.id, { schedule_interval: "1s" }, "test");
+    await store.pipelines.update(pipeline.id, { schedule_interval: "1s" }, { author: "test" });
     await until("its schedule fires", async () => (await runsOf(pipeline)).at(-1)?.status === "SUCCESS");
   });
 

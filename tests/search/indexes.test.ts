@@ -25,7 +25,8 @@ async function films(count: number, more: object = {}) {
 }
 
 const INCREMENTAL = { mode: "incremental", incremental_key: "modified", incremental_id_key: "id" };
-const change = (pipeline: Pipeline, patch: object) => bench.store.pipelines.update(pipeline.id, patch, "test");
+const change = (pipeline: Pipeline, patch: object) =>
+  bench.store.pipelines.update(pipeline.id, patch, { author: "test" });
 
 describe("a full load into an index", () => {
   it("R5.1 builds a new index each time, and keeps exactly one before it", async () => {

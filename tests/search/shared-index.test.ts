@@ -187,7 +187,7 @@ describe("an index of the target's name", () => {
     const refused = await bench.run(pipeline);
     expect(refused).toMatchObject({ status: "FAILED", error_code: "INDEX_NOT_AN_ALIAS" });
     expect(refused.error).toMatch(/target_options\.adopt/);
-    const change = (patch: object) => bench.store.pipelines.update(pipeline.id, patch, "test");
+    const change = (patch: object) => bench.store.pipelines.update(pipeline.id, patch, { author: "test" });
     await change({ target_options: { adopt: true }, mode: "incremental" });
     expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "INDEX_NOT_AN_ALIAS" });
     expect(await bench.search.documents(index)).toEqual(before);

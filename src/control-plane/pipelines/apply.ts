@@ -7,7 +7,7 @@ import {
   type PipelinePatch,
   pipelineSchema,
 } from "../../domain/pipeline.ts";
-import type { PipelineChange } from "../../meta-store/ports/pipelines.ts";
+import type { ConfigurationChange } from "../../meta-store/ports/pipelines.ts";
 import { actorOf } from "../actor.ts";
 import type { Api, ApiParts } from "../api.ts";
 import { answer } from "../openapi.ts";
@@ -137,7 +137,7 @@ function identityProblems(wanted: readonly Wanted[], place: number): Problem[] {
 }
 
 /** Only what passed its schema comes here. */
-function changeFor({ body, base }: Wanted): PipelineChange {
+function changeFor({ body, base }: Wanted): ConfigurationChange {
   const { id: _, ...patch } = body;
   return base === undefined
     ? { create: newPipelineSchema.parse(body) }

@@ -23,15 +23,16 @@ export async function changeConfiguration(
     const current = await store.pipelines.get(pipelineId);
     if (!touchesQuery(patch) || changesNothing(current, patch)) {
       const check = async (merged: Pipeline) => requireNone((await judge(parts, patch, merged)).problems);
-      const changed = await store.pipelines.update(current.id, patch, author, check, asked);
+      const changed = await store.pipelines.update(current.id, patch, { author, check, expectedVersion: asked });
       sendPipeline(reply, changed);
       return saved(changed, []);
     }
     // Before the transaction, which would keep the pipeline locked while a source thinks. The version binds the two.
     const { problems, warnings } = await judge(parts, patch, current);
-    const version = asked ?? current.config_version;
+    const check = () => requireNone(problems);
+    const expectedVersion = asked ?? current.config_version;
     try {
-      const changed = await store.pipelines.update(current.id, patch, author, () => requireNone(problems), version);
+      const changed = await store.pipelines.update(current.id, patch, { author, check, expectedVersion });
       sendPipeline(reply, changed);
       return saved(changed, warnings);
     } catch (error) {

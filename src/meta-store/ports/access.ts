@@ -16,9 +16,9 @@ export interface KeyStore {
 }
 
 /** The key itself can be read only here, once. */
-export type CreatedKey = ApiKey & { readonly key: string };
+type CreatedKey = ApiKey & { readonly key: string };
 
-export interface StoredKey {
+interface StoredKey {
   readonly name: string;
   readonly role: Role;
   readonly secretHash: Buffer;
@@ -38,7 +38,7 @@ export interface AuditLog {
   list(page: AuditPage): Promise<Page<AuditEntry>>;
 }
 
-export interface AuditPage extends PageRequest {
+interface AuditPage extends PageRequest {
   readonly actor?: string | undefined;
   readonly action?: string | undefined;
   /** An id or a name. */

@@ -15,7 +15,7 @@ export interface KeyedRequest {
   readonly hash: string;
 }
 
-export interface StoredAnswer {
+interface StoredAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;

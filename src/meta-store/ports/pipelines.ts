@@ -14,20 +14,22 @@ export interface PipelineStore {
    * Refuses fields that are locked while a runner holds the pipeline, and any change when the pipeline is no longer at
    * the expected version. Keeps the new configuration as a version.
    */
-  update(
-    id: PipelineId,
-    patch: PipelinePatch,
-    author: string,
-    check?: (merged: Pipeline) => void | Promise<void>,
-    expectedVersion?: number,
-  ): Promise<Pipeline>;
+  update(id: PipelineId, patch: PipelinePatch, update: PipelineUpdate): Promise<Pipeline>;
   /** Several at once, all or none. A refusal points at the pipeline by its place: `/pipelines/2/…`. */
-  apply(changes: readonly PipelineChange[], author: string): Promise<Pipeline[]>;
+  apply(changes: readonly ConfigurationChange[], author: string): Promise<Pipeline[]>;
   /** Refused while a runner holds the pipeline, or when it is not at the expected version. The target keeps its data. */
   delete(id: PipelineId, expectedVersion?: number): Promise<void>;
 }
 
-export type PipelineChange =
+export interface PipelineUpdate {
+  readonly author: string;
+  /** Sees the whole pipeline as it would become, and refuses it by throwing. */
+  readonly check?: (merged: Pipeline) => void | Promise<void>;
+  readonly expectedVersion?: number | undefined;
+}
+
+/** Of one pipeline among several. */
+export type ConfigurationChange =
   | { readonly create: NewPipeline }
   | { readonly update: PipelineId; readonly patch: PipelinePatch; readonly expectedVersion: number };
 
@@ -48,7 +50,7 @@ export interface VersionStore {
   get(id: PipelineId, version: number): Promise<PipelineVersion>;
 }
 
-export interface VersionWithPrevious {
+interface VersionWithPrevious {
   readonly version: PipelineVersion;
   /** Null for the first. */
   readonly previous: PipelineVersion | null;

@@ -18,7 +18,7 @@ export interface RejectStore {
   giveUp(id: PipelineId, ids: readonly number[], failure: RunFailure): Promise<void>;
 }
 
-export interface RejectsPage extends PageRequest {
+interface RejectsPage extends PageRequest {
   /** Only those of this run. */
   readonly runId?: string | undefined;
 }

@@ -104,7 +104,7 @@ export interface ScheduleStore {
   advance(pipeline: ScheduledPipeline, plan: SchedulePlan): Promise<ScheduleOutcome>;
 }
 
-export interface UpcomingSchedules {
+interface UpcomingSchedules {
   readonly now: Date;
   /** When the next pipeline that waits until trouble passes may be claimed. */
   readonly nextAttemptAt: Date | null;
@@ -130,4 +130,4 @@ export type SchedulePlan =
  * - `moved`: only its next due time was set.
  * - `taken`: it no longer stands as it was read, or somebody holds its row this moment.
  */
-export type ScheduleOutcome = "fired" | "moved" | "taken";
+type ScheduleOutcome = "fired" | "moved" | "taken";

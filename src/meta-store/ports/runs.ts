@@ -25,7 +25,7 @@ export interface RunLogStore {
   read(id: PipelineId, runId: string, page: RunLogRequest): Promise<RunLogPage>;
 }
 
-export interface RunLogRequest extends PageRequest {
+interface RunLogRequest extends PageRequest {
   /** Only lines of this level, and graver ones. */
   readonly level?: LineLevel | undefined;
 }

@@ -1,10 +1,11 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type pg from "pg";
-import type { AuditEntry, AuditedAttempt, AuditOrigin } from "../../domain/audit.ts";
+import { type AuditOrigin, auditEntrySchema } from "../../domain/audit.ts";
+import type { SqlSession } from "../../domain/sql-session.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
-import type { AuditLog, AuditPage } from "../ports/access.ts";
-import type { Page } from "../ports/page.ts";
+import type { AuditLog } from "../ports/access.ts";
 import { asking } from "./asking.ts";
+import { pageOf } from "./pages.ts";
+import { rowsOf } from "./rows.ts";
 
 /** What a request is found to be about while it is carried out. */
 interface Subject {
@@ -16,10 +17,6 @@ interface Subject {
 }
 
 const recorded = new AsyncLocalStorage<{ readonly origin: AuditOrigin; readonly subject: Subject }>();
-
-function recording<T>(origin: AuditOrigin, work: () => T): T {
-  return recorded.run({ origin, subject: {} }, work);
-}
 
 /** For what Vitrina keeps for itself while it answers: nobody asked for it, so it is no entry of its own. */
 export function unrecorded<T>(work: () => T): T {
@@ -38,8 +35,8 @@ export function noteSubject(object: string, objectName: string, details?: Readon
  * For a transaction that changes several things: an entry for the one that was named last, which is not written again at
  * the end. Without a change since then there is nothing to write.
  */
-export async function recordSubject(client: pg.PoolClient): Promise<void> {
-  await recordChange(client);
+export async function recordSubject(session: SqlSession): Promise<void> {
+  await recordChange(session);
   passOverSubject();
 }
 
@@ -61,18 +58,18 @@ export function recordingPool(pool: Pool): Pool {
     query: ((text: string, values?: unknown[]) =>
       recorded.getStore() === undefined
         ? pool.query(text, values)
-        : inTransaction(audited, (client) => client.query(text, values))) as Pool["query"],
+        : inTransaction(audited, (session) => session.query(text, values))) as Pool["query"],
   };
   return audited;
 }
 
 /** A transaction gets an id with its first change; without one it only looked. */
-async function recordChange(client: pg.PoolClient): Promise<void> {
+async function recordChange(session: SqlSession): Promise<void> {
   const change = recorded.getStore();
   if (change === undefined) return;
   const { origin, subject } = change;
   if (subject.isRecorded) return;
-  await client.query(`${INSERT} WHERE pg_current_xact_id_if_assigned() IS NOT NULL`, [
+  await session.query(`${INSERT} WHERE pg_current_xact_id_if_assigned() IS NOT NULL`, [
     ...originValues({ ...origin, object: subject.object ?? origin.object }),
     subject.objectName ?? null,
     "done",
@@ -89,31 +86,29 @@ function originValues({ actor, role, key_id, ip, action, object, http_status, re
   return [actor, role, key_id, ip, action, object, http_status, request_id];
 }
 
-async function recordAttempt(pool: Pool, attempt: AuditedAttempt): Promise<void> {
-  const values = [...originValues(attempt), null, attempt.outcome, JSON.stringify(attempt.details)];
-  await unrecorded(() => pool.query(INSERT, values));
-}
-
-/** Newest first. */
-async function listAudit(pool: Pool, page: AuditPage): Promise<Page<AuditEntry>> {
-  const { rows } = await pool.query(
-    `SELECT id::text, at, actor, role, key_id, ip, action, object, object_name, outcome, http_status, request_id, details
-       FROM etl.audit_log
-      WHERE ($1::int8 IS NULL OR id < $1)
-        AND ($2::text IS NULL OR actor = $2)
-        AND ($3::text IS NULL OR action = $3)
-        AND ($4::text IS NULL OR object = $4 OR object_name = $4)
-      ORDER BY id DESC LIMIT $5`,
-    [page.after ?? null, page.actor ?? null, page.action ?? null, page.object ?? null, page.limit + 1],
-  );
-  const items = rows.slice(0, page.limit) as AuditEntry[];
-  return { items, next: rows.length > page.limit ? (items.at(-1)?.id ?? null) : null };
-}
+/** Newest first. The page mark is the id of the last entry. */
+const LIST = `
+  SELECT id::text, at, actor, role, key_id, ip, action, object, object_name, outcome, http_status, request_id, details
+    FROM etl.audit_log
+   WHERE ($1::int8 IS NULL OR id < $1)
+     AND ($2::text IS NULL OR actor = $2)
+     AND ($3::text IS NULL OR action = $3)
+     AND ($4::text IS NULL OR object = $4 OR object_name = $4)
+   ORDER BY id DESC LIMIT $5`;
 
 export function auditLog(pool: Pool): AuditLog {
   return {
-    recording,
-    recordAttempt: asking("write the audit log", (attempt) => recordAttempt(pool, attempt)),
-    list: asking("read the audit log", (page) => listAudit(pool, page)),
+    recording: (origin, work) => recorded.run({ origin, subject: {} }, work),
+
+    recordAttempt: asking("write the audit log", async (attempt) => {
+      const values = [...originValues(attempt), null, attempt.outcome, JSON.stringify(attempt.details)];
+      await unrecorded(() => pool.query(INSERT, values));
+    }),
+
+    list: asking("read the audit log", async (page) => {
+      const { after = null, actor = null, action = null, object = null, limit } = page;
+      const found = await pool.query(LIST, [after, actor, action, object, limit + 1]);
+      return pageOf(rowsOf(auditEntrySchema, found), page, ({ id }) => id);
+    }),
   };
 }

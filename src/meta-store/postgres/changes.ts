@@ -1,10 +1,12 @@
-import type { Changes, WatchedPipeline } from "../../domain/change.ts";
-import type { PipelineId } from "../../domain/pipeline.ts";
-import type { Run } from "../../domain/run.ts";
+import { z } from "zod";
+import { isPipelineId } from "../../domain/pipeline.ts";
+import { runSchema } from "../../domain/run.ts";
 import type { ConnectionOptions, Pool } from "../../postgres/connection.ts";
 import type { ChangeFeed } from "../ports/changes.ts";
 import { asking } from "./asking.ts";
 import { listen } from "./listen.ts";
+import { pipelineRow } from "./pipeline-row.ts";
+import { decodeRow, rowsOf } from "./rows.ts";
 import { RUN_COLUMNS } from "./runs.ts";
 
 /** More than this is read faster as lists. */
@@ -31,22 +33,31 @@ const RUNS = `
        ORDER BY changed_xid LIMIT ${MOST_CHANGES + 1}))
    ORDER BY r.started_at, r.id`;
 
-/** `null`: nothing but the point, and the runs under way. */
-async function changesSince(pool: Pool, since: string | null): Promise<Changes> {
-  const { rows: points } = await pool.query(POINT, [since]);
-  const { point, known } = points[0] as { point: string; known: boolean | null };
-  const from = known === true ? since : null;
-  const pipelines = (await pool.query(PIPELINES, [from])).rows as WatchedPipeline[];
-  const runs = (await pool.query(RUNS, [from])).rows as Run[];
-  const complete = known !== false && pipelines.length <= MOST_CHANGES && runs.length <= MOST_CHANGES;
-  return complete ? { point, complete, pipelines, runs } : { point, complete, pipelines: [], runs: [] };
-}
+/** `known` is null without a point to begin at. */
+const pointRow = z.object({ point: z.string(), known: z.boolean().nullable() });
+const watchedRow = pipelineRow.pick({
+  id: true,
+  name: true,
+  status: true,
+  enabled: true,
+  run_request: true,
+  config_version: true,
+});
 
 export function changeFeed(pool: Pool, connection: ConnectionOptions): ChangeFeed {
   return {
     onChange: asking("listen for changes", (changed) =>
-      listen(connection, "vitrina_changes", (id) => changed(id as PipelineId | null)),
+      listen(connection, "vitrina_changes", (id) => changed(id !== null && isPipelineId(id) ? id : null)),
     ),
-    since: asking("read what changed", (point) => changesSince(pool, point)),
+
+    since: asking("read what changed", async (since) => {
+      const { rows } = await pool.query(POINT, [since]);
+      const { point, known } = decodeRow(pointRow, rows[0]);
+      const from = known === true ? since : null;
+      const pipelines = rowsOf(watchedRow, await pool.query(PIPELINES, [from]));
+      const runs = rowsOf(runSchema, await pool.query(RUNS, [from]));
+      const complete = known !== false && pipelines.length <= MOST_CHANGES && runs.length <= MOST_CHANGES;
+      return complete ? { point, complete, pipelines, runs } : { point, complete, pipelines: [], runs: [] };
+    }),
   };
 }

@@ -1,6 +1,14 @@
-import { type Pipeline, type PipelineConfig, pipelineConfigSchema } from "../../domain/pipeline.ts";
+import { z } from "zod";
+import {
+  type Pipeline,
+  type PipelineConfig,
+  pipelineConfigSchema,
+  pipelineSchema,
+  waitingSchema,
+} from "../../domain/pipeline.ts";
+import { decodeRow, pipelineId } from "./rows.ts";
 
-const CONFIG_FIELDS = Object.keys(pipelineConfigSchema.shape) as (keyof PipelineConfig)[];
+const CONFIG_FIELDS = pipelineConfigSchema.keyof().options;
 
 /** Every field of the configuration has a column of its name, except the tasks, which have a table. */
 export const CONFIG_COLUMNS = CONFIG_FIELDS.filter((field) => field !== "tasks");
@@ -18,22 +26,44 @@ export const PIPELINE_COLUMNS = `
                      ORDER BY t.order_index)
       FROM etl.etl_pipeline_tasks t WHERE t.pipeline_id = p.id), '[]') AS tasks`;
 
-/** A row selected with PIPELINE_COLUMNS, possibly with more columns beside them, as a pipeline. */
-export function pipelineFromRow(row: Record<string, unknown>): Pipeline {
-  const { id, status, run_request, next_run_at, config_version, created_at, updated_at } = row as unknown as Pipeline;
-  const waiting = waitingOf(row["waiting"] as WaitingJson | null);
-  return { ...configOf(row), id, status, run_request, waiting, next_run_at, config_version, created_at, updated_at };
-}
+const text = z.string();
 
-type WaitingJson = { readonly [key in keyof NonNullable<Pipeline["waiting"]>]: string };
+/**
+ * Without the API's rules for what people write: a row that was written by hand is shown all the same. There may be more
+ * columns beside it, and in JSON times are texts.
+ */
+export const pipelineRow = z.object({
+  ...pipelineSchema.shape,
+  id: pipelineId,
+  name: text,
+  description: text,
+  source_connection: text,
+  source_query: text,
+  target_table: text,
+  target_key: z.array(text),
+  max_rejects: z.int(),
+  incremental_key: text.nullable(),
+  incremental_id_key: text.nullable(),
+  lookback_seconds: z.int(),
+  schedule_interval: text.nullable(),
+  tasks: z.array(
+    z.object({
+      order_index: z.int(),
+      task_type: text,
+      body: text,
+      source_table: text.nullable(),
+      target_table: text.nullable(),
+    }),
+  ),
+  waiting: waitingSchema.extend({ since: z.coerce.date(), until: z.coerce.date() }).nullable(),
+});
 
-/** In JSON, times are texts. */
-function waitingOf(json: WaitingJson | null): Pipeline["waiting"] {
-  return json === null ? null : { ...json, since: new Date(json.since), until: new Date(json.until) };
+/** A row selected with PIPELINE_COLUMNS. */
+export function pipelineFromRow(row: unknown): Pipeline {
+  return decodeRow(pipelineRow, row);
 }
 
 /** Only the configuration: what a version keeps and what a change is compared with. */
-export function configOf(source: object): PipelineConfig {
-  const values = source as Record<string, unknown>;
-  return Object.fromEntries(CONFIG_FIELDS.map((field) => [field, values[field]])) as PipelineConfig;
+export function configOf(pipeline: PipelineConfig): PipelineConfig {
+  return Object.fromEntries(CONFIG_FIELDS.map((field) => [field, pipeline[field]])) as PipelineConfig;
 }

@@ -1,4 +1,4 @@
-import type pg from "pg";
+import { z } from "zod";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import {
   isPipelineId,
@@ -14,19 +14,69 @@ import { isHeld } from "../../domain/pipeline-status.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
 import { sqlState } from "../../postgres/errors.ts";
-import type { Page, PageRequest } from "../ports/page.ts";
-import type { PipelineChange, PipelineFilter, PipelineStore } from "../ports/pipelines.ts";
+import type { PageRequest } from "../ports/page.ts";
+import type { ConfigurationChange, PipelineFilter, PipelineStore, PipelineUpdate } from "../ports/pipelines.ts";
 import { asking } from "./asking.ts";
 import { noteSubject, passOverSubject, recordSubject } from "./audit.ts";
 import { Conditions } from "./conditions.ts";
-import { invalidPageMark } from "./page-mark.ts";
+import { invalidPageMark, pageOf } from "./pages.ts";
 import { CONFIG_COLUMNS, configOf, PIPELINE_COLUMNS, pipelineFromRow } from "./pipeline-row.ts";
+import { decodeRow, pipelineId } from "./rows.ts";
 
 const UNIQUE_VIOLATION = "23505";
 
-/** By name. The page mark is the name of the last pipeline. */
-async function listPipelines(pool: Pool, page: PageRequest, filter: PipelineFilter): Promise<Page<Pipeline>> {
-  if (page.after !== undefined && !isPipelineName(page.after)) throw invalidPageMark();
+export function pipelineStore(pool: Pool): PipelineStore {
+  return {
+    /** The page mark is the name of the last pipeline. */
+    list: asking("list the pipelines", async (page, filter = {}) => {
+      if (page.after !== undefined && !isPipelineName(page.after)) throw invalidPageMark();
+      const conditions = conditionsOf(page, filter);
+      const { rows } = await pool.query(
+        `SELECT ${PIPELINE_COLUMNS} FROM etl.etl_pipelines p ${conditions.where}
+          ORDER BY p.name COLLATE "C" LIMIT ${conditions.place(page.limit + 1)}`,
+        conditions.values,
+      );
+      return pageOf(rows.map(pipelineFromRow), page, ({ name }) => name);
+    }),
+
+    get: asking("read the pipeline", (idOrName) => getPipeline(pool, idOrName)),
+
+    create: asking("create the pipeline", (pipeline, author) =>
+      inTransaction(pool, (session) => createIn(session, pipeline, author)),
+    ),
+
+    update: asking("change the pipeline", (id, patch, update) =>
+      inTransaction(pool, (session) => updateIn(session, id, patch, update)),
+    ),
+
+    /** In one order whoever asks, so that two callers with the same pipelines do not wait for each other. */
+    apply: asking("apply the pipelines", (changes, author) => {
+      const orderOf = (change: ConfigurationChange): string =>
+        "create" in change ? change.create.name : change.update;
+      const inOrder = [...changes.entries()].sort(([, a], [, b]) => (orderOf(a) < orderOf(b) ? -1 : 1));
+      return inTransaction(pool, async (session) => {
+        const applied = new Map<number, Pipeline>();
+        passOverSubject();
+        for (const [place, change] of inOrder) {
+          applied.set(place, await applyIn(session, change, author).catch((error) => pointAt(place, error)));
+          await recordSubject(session);
+        }
+        return changes.flatMap((_, place) => applied.get(place) ?? []);
+      });
+    }),
+
+    delete: asking("delete the pipeline", (id, expectedVersion) =>
+      inTransaction(pool, async (session) => {
+        const current = await lockPipeline(session, id);
+        requireVersion(current, expectedVersion);
+        requireNotHeld(current, "it cannot be deleted");
+        await session.query("DELETE FROM etl.etl_pipelines WHERE id = $1", [id]);
+      }),
+    ),
+  };
+}
+
+function conditionsOf(page: PageRequest, filter: PipelineFilter): Conditions {
   const conditions = new Conditions();
   conditions.addIfGiven(filter.status, (value) => `p.status = ${value}`);
   conditions.addIfGiven(filter.enabled, (value) => `p.enabled = ${value}`);
@@ -34,13 +84,7 @@ async function listPipelines(pool: Pool, page: PageRequest, filter: PipelineFilt
   conditions.addIfGiven(filter.target_table, (value) => `p.target_table = ${value}`);
   conditions.addIfGiven(filter.name, (value) => `starts_with(p.name COLLATE "C", ${value})`);
   conditions.addIfGiven(page.after, (value) => `p.name COLLATE "C" > ${value}`);
-  const { rows } = await pool.query(
-    `SELECT ${PIPELINE_COLUMNS} FROM etl.etl_pipelines p ${conditions.where}
-      ORDER BY p.name COLLATE "C" LIMIT ${conditions.place(page.limit + 1)}`,
-    conditions.values,
-  );
-  const items = rows.slice(0, page.limit).map(pipelineFromRow);
-  return { items, next: rows.length > page.limit ? (items.at(-1)?.name ?? null) : null };
+  return conditions;
 }
 
 export async function getPipeline(session: SqlSession, idOrName: string): Promise<Pipeline> {
@@ -55,102 +99,64 @@ export async function getPipeline(session: SqlSession, idOrName: string): Promis
   return pipeline;
 }
 
-function createPipeline(pool: Pool, pipeline: NewPipeline, author: string): Promise<Pipeline> {
-  return inTransaction(pool, (client) => createIn(client, pipeline, author));
-}
-
-async function createIn(client: pg.PoolClient, pipeline: NewPipeline, author: string): Promise<Pipeline> {
-  const { id, ...config } = pipeline;
+async function createIn(session: SqlSession, { id, ...config }: NewPipeline, author: string): Promise<Pipeline> {
   try {
-    const { rows } = await client.query(
+    const created = await session.query(
       `INSERT INTO etl.etl_pipelines (id, ${CONFIG_COLUMNS.join(", ")})
        VALUES (coalesce($1::uuid, gen_random_uuid()), ${CONFIG_COLUMNS.map((_, index) => `$${index + 2}`).join(", ")})
        RETURNING id`,
       [id ?? null, ...columnValues(config)],
     );
-    const pipelineId = rows[0].id as PipelineId;
-    await replaceTasks(client, pipelineId, config);
-    await keepVersion(client, pipelineId, 1, config, author);
-    return await lockPipeline(client, pipelineId);
+    const made = decodeRow(z.object({ id: pipelineId }), created.rows[0]);
+    await replaceTasks(session, made.id, config);
+    await keepVersion(session, { id: made.id, version: 1, config, author });
+    return await lockPipeline(session, made.id);
   } catch (error) {
-    if (sqlState(error) === UNIQUE_VIOLATION) throw takenError(error, pipeline);
-    throw error;
+    throw sqlState(error) === UNIQUE_VIOLATION ? takenError(error, { ...config, id }) : error;
   }
 }
 
-/** `check` sees the whole pipeline as it would become, and refuses it by throwing. */
-function updatePipeline(
-  pool: Pool,
-  id: PipelineId,
-  patch: PipelinePatch,
-  author: string,
-  check: MergedCheck = () => undefined,
-  expectedVersion?: number,
-): Promise<Pipeline> {
-  return inTransaction(pool, (client) => updateIn(client, id, patch, author, check, expectedVersion));
-}
-
-type MergedCheck = (merged: Pipeline) => void | Promise<void>;
-
 async function updateIn(
-  client: pg.PoolClient,
+  session: SqlSession,
   id: PipelineId,
   patch: PipelinePatch,
-  author: string,
-  check: MergedCheck,
-  expectedVersion: number | undefined,
+  { author, check, expectedVersion }: PipelineUpdate,
 ): Promise<Pipeline> {
   try {
-    const current = await lockPipeline(client, id);
+    const current = await lockPipeline(session, id);
     requireVersion(current, expectedVersion);
     requireUnlocked(current, patch);
     const merged = { ...current, ...patch } as Pipeline;
     if (JSON.stringify(configOf(merged)) === JSON.stringify(configOf(current))) return current;
-    await check(merged);
+    await check?.(merged);
     const version = current.config_version + 1;
-    await client.query(
+    await session.query(
       `UPDATE etl.etl_pipelines
           SET ${CONFIG_COLUMNS.map((column, index) => `${column} = $${index + 3}`).join(", ")},
               config_version = $2, updated_at = clock_timestamp()
         WHERE id = $1`,
       [id, version, ...columnValues(merged)],
     );
-    await replaceTasks(client, id, merged);
-    await keepVersion(client, id, version, merged, author);
-    return await lockPipeline(client, id);
+    await replaceTasks(session, id, merged);
+    await keepVersion(session, { id, version, config: merged, author });
+    return await lockPipeline(session, id);
   } catch (error) {
-    if (sqlState(error) === UNIQUE_VIOLATION) throw takenError(error, { ...patch, id });
-    throw error;
+    throw sqlState(error) === UNIQUE_VIOLATION ? takenError(error, { ...patch, id }) : error;
   }
 }
 
-/** In one order whoever asks, so that two callers with the same pipelines do not wait for each other. */
-function applyPipelines(pool: Pool, changes: readonly PipelineChange[], author: string): Promise<Pipeline[]> {
-  const orderOf = (change: PipelineChange): string => ("create" in change ? change.create.name : change.update);
-  const inOrder = [...changes.entries()].sort(([, a], [, b]) => (orderOf(a) < orderOf(b) ? -1 : 1));
-  return inTransaction(pool, async (client) => {
-    const applied = new Map<number, Pipeline>();
-    passOverSubject();
-    for (const [place, change] of inOrder) {
-      try {
-        const pipeline =
-          "create" in change
-            ? await createIn(client, change.create, author)
-            : await updateIn(client, change.update, change.patch, author, () => undefined, change.expectedVersion);
-        applied.set(place, pipeline);
-        await recordSubject(client);
-      } catch (error) {
-        throw error instanceof VitrinaError ? pointingAt(place, error) : error;
-      }
-    }
-    return changes.flatMap((_, place) => applied.get(place) ?? []);
-  });
+function applyIn(session: SqlSession, change: ConfigurationChange, author: string): Promise<Pipeline> {
+  if ("create" in change) return createIn(session, change.create, author);
+  const { update, patch, expectedVersion } = change;
+  return updateIn(session, update, patch, { author, expectedVersion });
 }
 
-function pointingAt(place: number, error: VitrinaError): VitrinaError {
+/** A refusal names the pipeline by its place. */
+function pointAt(place: number, error: unknown): never {
+  if (!(error instanceof VitrinaError)) throw error;
   const { known, message, problems, hint, extra } = error;
   const places = problems.length > 0 ? problems : [{ pointer: "", message }];
-  return new VitrinaError(known, message, {
+  throw new VitrinaError(known, message, {
     cause: error,
     hint,
     extra,
@@ -158,18 +164,12 @@ function pointingAt(place: number, error: VitrinaError): VitrinaError {
   });
 }
 
-async function deletePipeline(pool: Pool, id: PipelineId, expectedVersion?: number): Promise<void> {
-  await inTransaction(pool, async (client) => {
-    const current = await lockPipeline(client, id);
-    requireVersion(current, expectedVersion);
-    const { name, status } = current;
-    if (isHeld(status)) {
-      throw new VitrinaError("STATUS_CONFLICT", `${name} is ${status}: it cannot be deleted while a runner holds it.`, {
-        extra: { pipeline_status: status },
-        hint: "Pause it first, or wait until its run has ended.",
-      });
-    }
-    await client.query("DELETE FROM etl.etl_pipelines WHERE id = $1", [id]);
+/** `what` cannot be done while a runner works with the pipeline. */
+export function requireNotHeld({ name, status }: Pipeline, what: string): void {
+  if (!isHeld(status)) return;
+  throw new VitrinaError("STATUS_CONFLICT", `${name} is ${status}: ${what} while a runner holds it.`, {
+    extra: { pipeline_status: status },
+    hint: "Pause it first, or wait until its run has ended.",
   });
 }
 
@@ -195,8 +195,8 @@ function requireUnlocked(current: Pipeline, patch: PipelinePatch): void {
   );
 }
 
-export async function lockPipeline(client: pg.PoolClient, id: PipelineId): Promise<Pipeline> {
-  const { rows } = await client.query(
+export async function lockPipeline(session: SqlSession, id: PipelineId): Promise<Pipeline> {
+  const { rows } = await session.query(
     `SELECT ${PIPELINE_COLUMNS} FROM etl.etl_pipelines p WHERE p.id = $1 FOR UPDATE OF p`,
     [id],
   );
@@ -208,10 +208,10 @@ function columnValues(config: PipelineConfig): unknown[] {
   return CONFIG_COLUMNS.map((column) => config[column]);
 }
 
-async function replaceTasks(client: pg.PoolClient, id: PipelineId, config: PipelineConfig): Promise<void> {
-  await client.query("DELETE FROM etl.etl_pipeline_tasks WHERE pipeline_id = $1", [id]);
+async function replaceTasks(session: SqlSession, id: PipelineId, config: PipelineConfig): Promise<void> {
+  await session.query("DELETE FROM etl.etl_pipeline_tasks WHERE pipeline_id = $1", [id]);
   if (config.tasks.length === 0) return;
-  await client.query(
+  await session.query(
     `INSERT INTO etl.etl_pipeline_tasks (pipeline_id, order_index, task_type, body, source_table, target_table)
      SELECT $1, order_index, task_type, body, source_table, target_table
        FROM jsonb_to_recordset($2::jsonb)
@@ -220,16 +220,16 @@ async function replaceTasks(client: pg.PoolClient, id: PipelineId, config: Pipel
   );
 }
 
-async function keepVersion(
-  client: pg.PoolClient,
-  id: PipelineId,
-  version: number,
-  config: object,
-  author: string,
-): Promise<void> {
-  const { name } = configOf(config);
-  noteSubject(id, name, { version_before: version === 1 ? null : version - 1, version_after: version });
-  await client.query(
+interface KeptVersion {
+  readonly id: PipelineId;
+  readonly version: number;
+  readonly config: PipelineConfig;
+  readonly author: string;
+}
+
+async function keepVersion(session: SqlSession, { id, version, config, author }: KeptVersion): Promise<void> {
+  noteSubject(id, config.name, { version_before: version === 1 ? null : version - 1, version_after: version });
+  await session.query(
     "INSERT INTO etl.etl_pipeline_versions (pipeline_id, version, config, author) VALUES ($1, $2, $3, $4)",
     [id, version, JSON.stringify(configOf(config)), author],
   );
@@ -246,17 +246,4 @@ function takenError(error: unknown, pipeline: { name?: string | undefined; id?: 
     : new VitrinaError("PIPELINE_NAME_TAKEN", `There is already a pipeline named "${pipeline.name}".`, {
         cause: error,
       });
-}
-
-export function pipelineStore(pool: Pool): PipelineStore {
-  return {
-    list: asking("list the pipelines", (page, filter = {}) => listPipelines(pool, page, filter)),
-    get: asking("read the pipeline", (idOrName) => getPipeline(pool, idOrName)),
-    create: asking("create the pipeline", (pipeline, author) => createPipeline(pool, pipeline, author)),
-    update: asking("change the pipeline", (id, patch, author, check, expectedVersion) =>
-      updatePipeline(pool, id, patch, author, check, expectedVersion),
-    ),
-    apply: asking("apply the pipelines", (changes, author) => applyPipelines(pool, changes, author)),
-    delete: asking("delete the pipeline", (id, expectedVersion) => deletePipeline(pool, id, expectedVersion)),
-  };
 }

@@ -6,7 +6,7 @@ import type { Page, PageRequest } from "../ports/page.ts";
 import type { RunFilter, RunHistory } from "../ports/runs.ts";
 import { asking } from "./asking.ts";
 import { Conditions } from "./conditions.ts";
-import { invalidPageMark } from "./page-mark.ts";
+import { invalidPageMark } from "./pages.ts";
 
 /** The columns of a run, for a query where `r` is the row of etl.etl_runs. */
 export const RUN_COLUMNS = `

@@ -1,43 +1,38 @@
+import { z } from "zod";
 import { nextStatus } from "../../domain/pipeline-status.ts";
 import type { Pool } from "../../postgres/connection.ts";
-import type {
-  ScheduledPipeline,
-  ScheduleOutcome,
-  SchedulePlan,
-  ScheduleStore,
-  UpcomingSchedules,
-} from "../ports/run-queue.ts";
+import type { ScheduleStore } from "../ports/run-queue.ts";
 import { asking } from "./asking.ts";
+import { decodeRow, pipelineId, rowOf, rowsOf } from "./rows.ts";
+import { CLAIMABLE } from "./statuses.ts";
 
 /** One look answers everything: what is due, what has no plan yet, how long to sleep, and what time it is. */
 const UPCOMING = `
-  SELECT clock.now, next_attempt.at AS next_attempt_at, s.id, s.name, s.schedule_interval, s.next_run_at
+  SELECT clock.now, next_attempt.at AS "nextAttemptAt", s.id, s.name, s.schedule_interval AS schedule, s.next_run_at AS "nextRunAt"
     FROM (SELECT clock_timestamp() AS now) AS clock
    CROSS JOIN LATERAL (
       SELECT min(not_before) AS at FROM etl.etl_pipelines
-       WHERE enabled AND status = 'RUN_REQUESTED' AND not_before > clock.now) AS next_attempt
+       WHERE enabled AND status IN (${CLAIMABLE}) AND not_before > clock.now) AS next_attempt
     LEFT JOIN LATERAL (
       SELECT id, name, schedule_interval, next_run_at FROM etl.etl_pipelines
        WHERE enabled AND schedule_interval IS NOT NULL AND schedule_error IS NULL
        ORDER BY next_run_at NULLS FIRST, id LIMIT $1) AS s ON true
    ORDER BY s.next_run_at NULLS FIRST, s.id`;
 
-async function upcomingSchedules(pool: Pool, limit: number): Promise<UpcomingSchedules> {
-  const { rows } = await pool.query(UPCOMING, [limit]);
-  return {
-    now: rows[0].now,
-    nextAttemptAt: rows[0].next_attempt_at,
-    schedules: rows
-      .filter(({ id }) => id !== null)
-      .map((row) => ({ id: row.id, name: row.name, schedule: row.schedule_interval, nextRunAt: row.next_run_at })),
-  };
-}
+/** A row without a pipeline stands for the rest of the answer when there is no schedule. */
+const clockRow = z.object({ now: z.date(), nextAttemptAt: z.date().nullable() });
+const scheduleRow = z.object({
+  id: pipelineId,
+  name: z.string(),
+  schedule: z.string(),
+  nextRunAt: z.date().nullable(),
+});
 
 /**
  * Compare-and-set: whoever moves the due time on owns the tick. A pipeline that is idle starts, and one that
  * failed by trouble that may have passed: one that is busy has its run already, and any other that failed, or is paused,
- * waits for a person. A row that somebody holds is passed over
- * instead of waited for, so that one pipeline never holds up the schedules of the others.
+ * waits for a person. A row that somebody holds is passed over instead of waited for, so that one pipeline never holds
+ * up the schedules of the others.
  */
 const ADVANCE = `
   WITH tick AS (
@@ -53,21 +48,22 @@ const ADVANCE = `
     FROM tick WHERE p.id = tick.id
   RETURNING tick.fires`;
 
-async function advanceSchedule(
-  pool: Pool,
-  { id, schedule, nextRunAt }: ScheduledPipeline,
-  plan: SchedulePlan,
-): Promise<ScheduleOutcome> {
-  const [next, error] = plan.kind === "next" ? [plan.nextRunAt, null] : [null, plan.error];
-  const requested = nextStatus("IDLE", "request_run");
-  const { rows } = await pool.query(ADVANCE, [id, schedule, nextRunAt, next, error, requested]);
-  if (rows[0] === undefined) return "taken";
-  return rows[0].fires === true ? "fired" : "moved";
-}
+const advancedRow = z.object({ fires: z.boolean().nullable() });
 
 export function scheduleStore(pool: Pool): ScheduleStore {
   return {
-    upcoming: asking("read the schedules", (limit) => upcomingSchedules(pool, limit)),
-    advance: asking("advance the schedule", (pipeline, plan) => advanceSchedule(pool, pipeline, plan)),
+    upcoming: asking("read the schedules", async (limit) => {
+      const { rows } = await pool.query(UPCOMING, [limit]);
+      const schedules = rowsOf(scheduleRow, { rows: rows.filter(({ id }) => id !== null) });
+      return { ...decodeRow(clockRow, rows[0]), schedules };
+    }),
+
+    advance: asking("advance the schedule", async ({ id, schedule, nextRunAt }, plan) => {
+      const [next, error] = plan.kind === "next" ? [plan.nextRunAt, null] : [null, plan.error];
+      const requested = nextStatus("IDLE", "request_run");
+      const advanced = rowOf(advancedRow, await pool.query(ADVANCE, [id, schedule, nextRunAt, next, error, requested]));
+      if (advanced === undefined) return "taken";
+      return advanced.fires ? "fired" : "moved";
+    }),
   };
 }
