@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { VitrinaError } from "../domain/error-catalogue.ts";
-import type { MetaStore } from "../meta-store/meta-store.ts";
-import type { KeyedRequest } from "../meta-store/ports/answers.ts";
+import type { AnswerStore, KeyedRequest } from "../meta-store/ports/answers.ts";
 import type { Log } from "../observability/log.ts";
 import { actorOf } from "./actor.ts";
 import type { Api } from "./api.ts";
@@ -24,14 +23,14 @@ const KEY = /^[\x21-\x7e]{1,255}$/;
  * A POST with an Idempotency-Key happens once, however often it is sent: its answer is kept for 24 hours and given
  * again. Refused and failed requests are not kept; they changed nothing, and may be tried again with the same key.
  */
-export function makeRequestsRepeatable(api: Api, store: Pick<MetaStore, "answers">, log: Log): void {
+export function makeRequestsRepeatable(api: Api, answers: AnswerStore, log: Log): void {
   const begun = new WeakMap<FastifyRequest, KeyedRequest>();
 
   // After the check of the body: a request that is not valid never begins.
   api.addHook("preHandler", async (request, reply) => {
     const keyed = keyedRequest(request);
     if (keyed === undefined) return;
-    const known = await store.answers.begin(keyed);
+    const known = await answers.begin(keyed);
     switch (known.kind) {
       case "begun":
         begun.set(request, keyed);
@@ -58,9 +57,9 @@ export function makeRequestsRepeatable(api: Api, store: Pick<MetaStore, "answers
     begun.delete(request);
     try {
       const succeeded = reply.statusCode >= 200 && reply.statusCode < 300;
-      if (!succeeded) await store.answers.forget(keyed);
+      if (!succeeded) await answers.forget(keyed);
       else
-        await store.answers.keep(keyed, {
+        await answers.keep(keyed, {
           status: reply.statusCode,
           headers: keptHeaders(reply),
           body: keptBody(request, String(payload ?? "")),

@@ -55,9 +55,9 @@ export async function buildServer(given: Omit<ApiParts, "asking">): Promise<Api>
   api.setSerializerCompiler(() => (data) => JSON.stringify(data));
   acceptJsonOnly(api);
   logRequests(api, parts.log);
-  makeRequestsRepeatable(api, parts.store, parts.log);
+  makeRequestsRepeatable(api, parts.store.answers, parts.log);
   countRequests(api, parts.registry);
-  const gauges = createPipelineGauges(parts.registry, parts.store, parts.log);
+  const gauges = createPipelineGauges(parts.registry, parts.store.monitoring, parts.log);
   const watching = { ...watchChanges(api, parts), gauges };
   closePromptly(api);
 
@@ -107,8 +107,8 @@ interface Watching {
 
 /** Whoever waits or listens is let go when the server stops, so that it need not wait for them. */
 function watchChanges(api: Api, { store, log }: ApiParts): Watching {
-  const listener = new ChangeListener(store);
-  const feed = new EventFeed(store, listener, log);
+  const listener = new ChangeListener(store.changes);
+  const feed = new EventFeed(store.changes, listener, log);
   api.addHook("preClose", async () => {
     feed.close();
     await listener.close();

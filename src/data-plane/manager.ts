@@ -35,7 +35,7 @@ export class PipelineManager {
   async tick(onSlotFree: () => void): Promise<number> {
     const { store, log, runnerId } = this.#parts;
     for (const rescued of await store.queue.rescueExpired(runnerId)) this.#tellRescue(rescued);
-    const nextDueMs = await runSchedules(store, log);
+    const nextDueMs = await runSchedules(store.schedules, log);
     await this.#fillSlots(onSlotFree);
     return nextDueMs;
   }

@@ -1,7 +1,6 @@
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import { nextRunAt, parseSchedule } from "../domain/schedule.ts";
-import type { MetaStore } from "../meta-store/meta-store.ts";
-import type { ScheduledPipeline, SchedulePlan } from "../meta-store/ports/run-queue.ts";
+import type { ScheduledPipeline, SchedulePlan, ScheduleStore } from "../meta-store/ports/run-queue.ts";
 import type { Log } from "../observability/log.ts";
 
 /** How many schedules one look takes at most; if all of them were due, the next look follows at once. */
@@ -10,15 +9,13 @@ const SCHEDULES_PER_LOOK = 100;
 /** Another runner was faster, or somebody holds the row: looking again at once would only spin. */
 const LOOK_AGAIN_MS = 250;
 
-type ScheduleStore = Pick<MetaStore, "schedules">;
-
 /**
  * Requests the run of each pipeline that is due, and plans those that have no due time yet. Any number of runners may
  * do so at once. Returns in how many milliseconds the next one is due, or one that waits may be tried again; `Infinity`
  * when nothing is planned.
  */
 export async function runSchedules(store: ScheduleStore, log: Log): Promise<number> {
-  const { now, nextAttemptAt, schedules } = await store.schedules.upcoming(SCHEDULES_PER_LOOK);
+  const { now, nextAttemptAt, schedules } = await store.upcoming(SCHEDULES_PER_LOOK);
   const due = schedules.filter(({ nextRunAt: at }) => at === null || at <= now);
   const waits = schedules.slice(due.length).map(({ nextRunAt: at }) => msUntil(at, now));
   if (nextAttemptAt !== null) waits.push(msUntil(nextAttemptAt, now));
@@ -30,7 +27,7 @@ export async function runSchedules(store: ScheduleStore, log: Log): Promise<numb
 async function advance(store: ScheduleStore, pipeline: ScheduledPipeline, now: Date, log: Log): Promise<number> {
   const ids = { pipeline: pipeline.name, pipeline_id: pipeline.id };
   const plan = planNext(pipeline, now);
-  const outcome = await store.schedules.advance(pipeline, plan);
+  const outcome = await store.advance(pipeline, plan);
   if (outcome === "taken") return LOOK_AGAIN_MS;
   if (plan.kind === "refused") {
     log.warn({ ...ids, schedule: pipeline.schedule, reason: plan.error }, "schedule ignored until it is corrected");

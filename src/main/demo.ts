@@ -5,7 +5,7 @@ import { z } from "zod";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import { type NewPipeline, newPipelineSchema } from "../domain/pipeline.ts";
 import { inspectTaskPlan } from "../domain/task-plan.ts";
-import type { MetaStore } from "../meta-store/meta-store.ts";
+import type { PipelineStore } from "../meta-store/ports/pipelines.ts";
 import { grantSourceAccess } from "../meta-store/roles.ts";
 import type { Log } from "../observability/log.ts";
 import { type Client, connect } from "../postgres/connection.ts";
@@ -30,11 +30,11 @@ const pipelinesFile = z.strictObject({ pipelines: z.array(newPipelineSchema) });
 export async function loadDemo(
   settings: Settings,
   adminUrl: string,
-  store: MetaStore,
+  store: PipelineStore,
   tasks: readonly TaskDescription[] = [],
 ): Promise<"loaded" | "extended" | "present" | "skipped"> {
   const wanted = await demoPipelines(settings, tasks);
-  const { items } = await store.pipelines.list({ limit: MOST_PIPELINES });
+  const { items } = await store.list({ limit: MOST_PIPELINES });
   if (items.length === 0) {
     const data = await connected(adminUrl, loadData);
     if (data === "foreign") return "skipped";
@@ -59,9 +59,9 @@ async function bring(
   pipelines: readonly NewPipeline[],
   broughtBefore: readonly string[],
   adminUrl: string,
-  store: MetaStore,
+  store: PipelineStore,
 ): Promise<void> {
-  for (const pipeline of pipelines) await store.pipelines.create(pipeline, "demo");
+  for (const pipeline of pipelines) await store.create(pipeline, "demo");
   const names = [...broughtBefore, ...pipelines.map(({ name }) => name)];
   await connected(adminUrl, (client) => markSchemas(client, `${DEMO_MARK}: ${names.join(", ")}`));
 }

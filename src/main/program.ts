@@ -104,7 +104,7 @@ async function migrate({ demo }: { demo?: boolean }): Promise<void> {
     const { demoLacks, findTasks, loadDemo } = await import("./demo.ts");
     const { createLog } = await import("../observability/log.ts");
     const tasks = await findTasks(settings, createLog({ level: settings.logLevel }));
-    const outcome = await loadDemo(settings, settings.databaseUrl, store, tasks);
+    const outcome = await loadDemo(settings, settings.databaseUrl, store.pipelines, tasks);
     console.log(`Demo: ${outcome}.`);
     if (outcome === "loaded") for (const lack of await demoLacks(settings, tasks)) console.log(lack);
   } finally {

@@ -74,7 +74,7 @@ async function announceDemo(
   store: MetaStore,
   tasks: readonly TaskDescription[],
 ): Promise<void> {
-  switch (await loadDemo(settings, adminUrl, store, tasks)) {
+  switch (await loadDemo(settings, adminUrl, store.pipelines, tasks)) {
     case "loaded":
       return say(["Cinema demo loaded: schemas content and ugc.", ...(await demoLacks(settings, tasks))].join("\n"));
     case "skipped":

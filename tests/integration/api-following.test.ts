@@ -150,7 +150,7 @@ describe("the listener behind it", () => {
   it("hears a change of status, of the configuration and a new run, of its pipeline only; and no batch", async () => {
     const id = (await createPipeline(api, "film")) as PipelineId;
     const other = await createPipeline(api, "other");
-    const listener = new ChangeListener(api.store);
+    const listener = new ChangeListener(api.store.changes);
     const heard: string[] = [];
     const subscription = await api.store.changes.onChange((changed) => void heard.push(String(changed)));
     try {

@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 const load = (settings: Settings, tasks: readonly TaskDescription[] = []): Promise<string> =>
-  loadDemo(settings, database.url, store, tasks);
+  loadDemo(settings, database.url, store.pipelines, tasks);
 const pipelines = async (): Promise<string[]> =>
   (await store.pipelines.list({ limit: 100 })).items.map(({ name }) => name);
 const searched = async (): Promise<string[]> => (await pipelines()).filter((name) => name.endsWith("_es"));

@@ -128,7 +128,7 @@ describe("a hostile owner of the database", () => {
   it("gets nothing from the migrations, the roles, the demo and the runs of a superuser", async () => {
     expect((await prepareDatabase(database.settings, database.url)).applied.length).toBeGreaterThan(10);
     const store = database.openStore();
-    expect(await loadDemo(database.settings, database.url, store)).toBe("loaded");
+    expect(await loadDemo(database.settings, database.url, store.pipelines)).toBe("loaded");
     const runner = await startRunner(database.settings, database.urls, createLog({ level: "silent" }));
     try {
       const { id } = await store.pipelines.create(

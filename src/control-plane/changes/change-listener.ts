@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import type { PipelineId } from "../../domain/pipeline.ts";
-import type { MetaStore } from "../../meta-store/meta-store.ts";
+import type { ChangeFeed } from "../../meta-store/ports/changes.ts";
 
 /** Somebody who waits for changes. */
 export interface Listening {
@@ -25,12 +25,12 @@ interface Listener {
  * request that waits holds no connection itself.
  */
 export class ChangeListener {
-  readonly #store: Pick<MetaStore, "changes">;
+  readonly #store: ChangeFeed;
   readonly #listeners = new Set<Listener>();
   #subscription: Promise<{ close(): Promise<void> }> | undefined;
   #closed = false;
 
-  constructor(store: Pick<MetaStore, "changes">) {
+  constructor(store: ChangeFeed) {
     this.#store = store;
   }
 
@@ -88,7 +88,7 @@ export class ChangeListener {
   }
 
   async #subscribe(): Promise<void> {
-    this.#subscription ??= this.#store.changes.onChange((id) => this.#tell(id));
+    this.#subscription ??= this.#store.onChange((id) => this.#tell(id));
     try {
       await this.#subscription;
     } catch (error) {

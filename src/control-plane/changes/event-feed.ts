@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Changes } from "../../domain/change.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { PipelineId } from "../../domain/pipeline.ts";
-import type { MetaStore } from "../../meta-store/meta-store.ts";
+import type { ChangeFeed } from "../../meta-store/ports/changes.ts";
 import type { Log } from "../../observability/log.ts";
 import { withoutTaskWords } from "../auth/task-words.ts";
 import type { ChangeListener, Listening } from "./change-listener.ts";
@@ -22,7 +22,7 @@ const LONGEST_STREAM_MS = 60 * 60 * 1000;
  * is sent is the latest state of each thing, not every step on the way.
  */
 export class EventFeed {
-  readonly #store: Pick<MetaStore, "changes">;
+  readonly #store: ChangeFeed;
   readonly #listener: ChangeListener;
   readonly #log: Log;
   readonly #streams = new Set<EventStream>();
@@ -35,7 +35,7 @@ export class EventFeed {
   #serving = false;
   #listening: Listening | undefined;
 
-  constructor(store: Pick<MetaStore, "changes">, listener: ChangeListener, log: Log) {
+  constructor(store: ChangeFeed, listener: ChangeListener, log: Log) {
     this.#store = store;
     this.#listener = listener;
     this.#log = log;
@@ -68,7 +68,7 @@ export class EventFeed {
 
   async #catchUp(stream: EventStream, lastEventId: string | undefined): Promise<void> {
     const isPoint = lastEventId === undefined || /^\d{1,18}$/.test(lastEventId);
-    const changes = await this.#store.changes.since(isPoint ? (lastEventId ?? null) : null);
+    const changes = await this.#store.since(isPoint ? (lastEventId ?? null) : null);
     const first: SentEvent = { name: isPoint && changes.complete ? "ready" : "reset", data: {} };
     stream.send(changes.point, [first, ...eventsOf(changes)]);
     if (this.#serving) return;
@@ -103,7 +103,7 @@ export class EventFeed {
   }
 
   async #look(): Promise<void> {
-    const changes = await this.#store.changes.since(this.#point);
+    const changes = await this.#store.since(this.#point);
     const events = changes.complete ? eventsOf(changes) : [{ name: "reset", data: {} } as const];
     const known = this.#told;
     // What is not among the changes any more lies before the point: if it comes again, it has changed.

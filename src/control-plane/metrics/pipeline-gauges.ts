@@ -2,8 +2,7 @@ import { Gauge, type Registry } from "prom-client";
 import { PIPELINE_STATUSES } from "../../domain/pipeline-status.ts";
 import { nextRunAt, parseSchedule } from "../../domain/schedule.ts";
 import { watermarkSeconds } from "../../domain/watermark.ts";
-import type { MetaStore } from "../../meta-store/meta-store.ts";
-import type { PipelineVitals, Survey } from "../../meta-store/ports/monitoring.ts";
+import type { Monitoring, PipelineVitals, Survey } from "../../meta-store/ports/monitoring.ts";
 import type { Log } from "../../observability/log.ts";
 
 /** Each has about ten series, in every scrape and in Prometheus. Beyond this, the first by name must do. */
@@ -15,18 +14,14 @@ export interface PipelineGauges {
 }
 
 /** How pipelines and runners are. Any number of APIs tell the same, so a rule takes the max over them. */
-export function createPipelineGauges(
-  registry: Registry,
-  store: Pick<MetaStore, "monitoring">,
-  log: Log,
-): PipelineGauges {
+export function createPipelineGauges(registry: Registry, monitoring: Monitoring, log: Log): PipelineGauges {
   const all = createGauges(registry);
   const { metaStoreUp, ...surveyed } = all;
   const dueTimes = new DueTimes();
   return {
     async refresh() {
       try {
-        const survey = await store.monitoring.survey(MOST_PIPELINES);
+        const survey = await monitoring.survey(MOST_PIPELINES);
         for (const gauge of Object.values(surveyed)) gauge.reset();
         show(all, survey, dueTimes.of(survey.pipelines));
       } catch (error) {
