@@ -176,7 +176,7 @@ export const MUTATIONS = [
   },
   {
     name: "watermark: how far a first load has come counts as one",
-    file: "src/meta-store/postgres/checkpoints.ts",
+    file: "src/meta-store/postgres/state.ts",
     replace: [["row.watermark_fingerprint === null ? NO_WATERMARK : shown", "row.batch_no < 0 ? NO_WATERMARK : shown"]],
     tests: ["tests/integration/incremental-load.test.ts"],
   },

@@ -1,28 +1,32 @@
+import { z } from "zod";
+
+const markedTableSchema = z.object({
+  oid: z.string(),
+  /** Where its rows lie; another place since it was truncated or rewritten. Null for what has none, or changes it at will. */
+  place: z.string().nullable(),
+  /** The table that it is a partition of, or inherits from. */
+  partOf: z.string().nullable(),
+});
+export type MarkedTable = Readonly<z.infer<typeof markedTableSchema>>;
+
 /**
  * What tells a source from another one at the same address, or from itself at an earlier moment. It is kept with the
  * checkpoint: the position of an incremental load says that everything before it was read, and that holds for one history
  * of one database only. What is null is not known, and says nothing.
  */
-export interface SourceMark {
+export const sourceMarkSchema = z.object({
   /** The server, as all its physical copies name it. */
-  readonly system: string | null;
+  system: z.string().nullable(),
   /** The oid of the database. */
-  readonly database: string | null;
+  database: z.string().nullable(),
   /** Another one since a standby took over, or since the server was restored to a moment. */
-  readonly timeline: string | null;
+  timeline: z.string().nullable(),
   /** The next transaction of a primary; a standby may be behind another one without any harm. */
-  readonly next: string | null;
-  /** What shows the incremental key, through views down to the tables that have it, and their parts. */
-  readonly tables: readonly MarkedTable[] | null;
-}
-
-export interface MarkedTable {
-  readonly oid: string;
-  /** Where its rows lie; another place since it was truncated or rewritten. Null for what has none, or changes it at will. */
-  readonly place: string | null;
-  /** The table that it is a partition of, or inherits from. */
-  readonly partOf: string | null;
-}
+  next: z.string().nullable(),
+  /** What shows the incremental key, through views down to the tables that have it, and their parts. Marks of earlier versions have none. */
+  tables: z.array(markedTableSchema).readonly().nullable().default(null),
+});
+export type SourceMark = Readonly<z.infer<typeof sourceMarkSchema>>;
 
 /** Why a position that was reached in `before` means nothing in `now`, for people; undefined where it still holds. */
 export function sourceChange(before: SourceMark, now: SourceMark): string | undefined {
@@ -40,8 +44,7 @@ export function sourceChange(before: SourceMark, now: SourceMark): string | unde
 
 /** A part that is gone has taken its rows with it, as a DELETE does; a part that is new may bring only new rows. */
 function tablesDiffer({ tables: before }: SourceMark, { tables: now }: SourceMark): boolean {
-  // Marks of earlier versions have none.
-  if (before == null || now == null) return false;
+  if (before === null || now === null) return false;
   return now.some(({ oid, place, partOf }) => {
     const known = before.find((table) => table.oid === oid);
     return known === undefined ? partOf === null : known.place !== place;

@@ -1,21 +1,24 @@
+import { z } from "zod";
+
 /**
  * What tells a target from another one of the same name. It is kept with the checkpoint: a position means nothing for
  * a target that no longer holds the rows before it.
  */
-export interface TargetMark {
+export const targetMarkSchema = z.object({
   /** As the pipeline names it. */
-  readonly target?: string | undefined;
+  target: z.string().optional(),
   /** The oid of a table, the uuid of an index. Absent in a mark that was made before marks told it. */
-  readonly identity?: string | undefined;
+  identity: z.string().optional(),
   /** Where a table's rows lie; another place when it was truncated, but also when it was rewritten. */
-  readonly storage?: string | undefined;
+  storage: z.string().optional(),
   /** The next transaction of the target's server when the mark was made: tells older rows from newer ones. */
-  readonly asOf?: string | undefined;
+  asOf: z.string().optional(),
   /** It held rows. Absent: not known. */
-  readonly filled?: boolean | undefined;
+  filled: z.boolean().optional(),
   /** Names of the columns that its rows were written with. Absent: not known. */
-  readonly columns?: readonly string[] | undefined;
-}
+  columns: z.array(z.string()).readonly().optional(),
+});
+export type TargetMark = Readonly<z.infer<typeof targetMarkSchema>>;
 
 export type TargetLoss = "missing" | "replaced" | "emptied" | "behind";
 

@@ -1,136 +1,17 @@
-import { configFingerprint, type ScanPosition } from "../../domain/checkpoint.ts";
+import { z } from "zod";
+import type { ScanPosition } from "../../domain/checkpoint.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
-import type { Pipeline, PipelineId } from "../../domain/pipeline.ts";
-import { isHeld, type PipelineStatus } from "../../domain/pipeline-status.ts";
+import type { Pipeline } from "../../domain/pipeline.ts";
+import { PIPELINE_STATUSES } from "../../domain/pipeline-status.ts";
 import { isBalanced } from "../../domain/run.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { NO_WATERMARK, type Watermark } from "../../domain/watermark.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
 import type { BatchCommit, BatchProgress, LeaseView } from "../ports/batch-commit.ts";
 import type { Claim } from "../ports/run-queue.ts";
-import type { PipelineState, StateStore } from "../ports/state.ts";
-import { asking } from "./asking.ts";
 import { leaseLost } from "./claims.ts";
-import { getPipeline, lockPipeline } from "./pipelines.ts";
-
-/** Tables that came with a dump of the whole database have other oids than before, and so has the meta-store itself. */
-const HOME = "'etl.etl_state'::regclass::oid::text";
-const KNOWN_MARK = `CASE WHEN target_mark ->> 'home' <> ${HOME} THEN target_mark - '{identity,storage}'::text[] ELSE target_mark END`;
-const newMark = (place: string): string => `${place}::jsonb || jsonb_build_object('home', ${HOME})`;
-
-async function getState(pool: Pool, id: PipelineId): Promise<PipelineState> {
-  const { rows } = await pool.query(
-    `SELECT last_processed_value, last_processed_id, watermark_fingerprint, candidate_value, candidate_id, candidate_at,
-            safe_point, scan_position, batch_no, fingerprint, updated_at, ${KNOWN_MARK} AS target_mark, source_mark, target_ahead
-       FROM etl.etl_state WHERE pipeline_id = $1`,
-    [id],
-  );
-  const [row] = rows;
-  if (row === undefined) {
-    const nothing = { scanPosition: null, batchNo: 0, fingerprint: null, safePoint: null, updatedAt: null };
-    return {
-      ...nothing,
-      targetMark: null,
-      sourceMark: null,
-      targetAhead: false,
-      progress: NO_WATERMARK,
-      watermark: NO_WATERMARK,
-      watermarkFingerprint: null,
-      candidate: null,
-    };
-  }
-  const shown = { value: row.last_processed_value, id: row.last_processed_id };
-  const candidate = { value: row.candidate_value, id: row.candidate_id, at: row.candidate_at };
-  return {
-    watermark: row.watermark_fingerprint === null ? NO_WATERMARK : shown,
-    progress: shown,
-    watermarkFingerprint: row.watermark_fingerprint,
-    candidate: row.candidate_at === null ? null : candidate,
-    safePoint: row.safe_point,
-    scanPosition: row.scan_position,
-    batchNo: row.batch_no,
-    fingerprint: row.fingerprint,
-    targetMark: row.target_mark,
-    sourceMark: row.source_mark,
-    targetAhead: row.target_ahead,
-    updatedAt: row.updated_at,
-  };
-}
-
-const NOTHING = `
-  last_processed_value = NULL, last_processed_id = NULL, watermark_fingerprint = NULL, scan_position = NULL,
-  fingerprint = NULL, safe_point = NULL, candidate_value = NULL, candidate_id = NULL, candidate_at = NULL,
-  target_mark = NULL, source_mark = NULL`;
-
-async function resetState(pool: Pool, id: PipelineId): Promise<void> {
-  await changeState(pool, id, NOTHING);
-}
-
-/**
- * The unfinished load is given up: its position was reached by another query. Where the query is the same, it is the
- * target that a person takes for whole; where it is another one, that the rows before lack its new columns is all right.
- */
-async function keepState(pool: Pool, id: PipelineId): Promise<void> {
-  const fingerprint = configFingerprint(await getPipeline(pool, id));
-  await changeState(
-    pool,
-    id,
-    `target_mark = CASE WHEN watermark_fingerprint = $2 THEN NULL ELSE target_mark - 'columns' END, source_mark = NULL,
-     last_processed_value = CASE WHEN watermark_fingerprint IS NOT NULL THEN last_processed_value END,
-     last_processed_id = CASE WHEN watermark_fingerprint IS NOT NULL THEN last_processed_id END,
-     watermark_fingerprint = $2, scan_position = NULL, fingerprint = NULL, safe_point = NULL`,
-    fingerprint,
-  );
-}
-
-/** The value is compared with its column by the run that starts there: only the source knows its types. */
-async function setState(pool: Pool, id: PipelineId, { value, id: lastId }: Watermark): Promise<void> {
-  const fingerprint = configFingerprint(await getPipeline(pool, id));
-  await changeState(
-    pool,
-    id,
-    `last_processed_value = $2, last_processed_id = $3, watermark_fingerprint = $4, scan_position = NULL,
-     fingerprint = NULL, safe_point = NULL, candidate_value = NULL, candidate_id = NULL, candidate_at = NULL,
-     target_mark = NULL, source_mark = NULL`,
-    value,
-    lastId,
-    fingerprint,
-  );
-}
-
-/**
- * A person has decided that this meta-store is the right one: from now on its claims come after everything that was
- * written to the target, by whomever.
- */
-const COME_AFTER = `
-  UPDATE etl.etl_pipelines p SET lease_epoch = p.lease_epoch + 1000000
-    FROM etl.etl_state s WHERE s.pipeline_id = p.id AND p.id = $1 AND s.target_ahead`;
-
-/** The lock on the pipeline keeps a runner from claiming it meanwhile. */
-async function changeState(
-  pool: Pool,
-  id: PipelineId,
-  assignments: string,
-  ...values: (string | null)[]
-): Promise<void> {
-  await inTransaction(pool, async (client) => {
-    const { name, status } = await lockPipeline(client, id);
-    if (isHeld(status)) {
-      const detail = `${name} is ${status}: its state cannot change while a runner holds it.`;
-      throw new VitrinaError("STATUS_CONFLICT", detail, {
-        extra: { pipeline_status: status },
-        hint: "Pause it first, or wait until its run has ended.",
-      });
-    }
-    await client.query(COME_AFTER, [id]);
-    // A pipeline that never ran has no state yet.
-    await client.query("INSERT INTO etl.etl_state (pipeline_id) VALUES ($1) ON CONFLICT DO NOTHING", [id]);
-    await client.query(
-      `UPDATE etl.etl_state SET ${assignments}, target_ahead = false, updated_at = clock_timestamp() WHERE pipeline_id = $1`,
-      [id, ...values],
-    );
-  });
-}
+import { decodeRow } from "./rows.ts";
+import { NOTHING_REACHED, newMark } from "./state.ts";
 
 const LEASE = `
   SELECT id, status, config_version, batch_size, max_rejects, max_delete_percent FROM etl.etl_pipelines
@@ -174,6 +55,17 @@ const RECORD = `
          (SELECT count(*) FROM state) AS states, (SELECT count(*) FROM run) AS runs
     FROM lease`;
 
+/** The session of a data path gives every value as text, that of the meta-store numbers. */
+const number = z.coerce.number();
+const recordedRow = z.object({
+  status: z.enum(PIPELINE_STATUSES),
+  batch_size: number,
+  max_rejects: number,
+  max_delete_percent: number,
+  states: number,
+  runs: number,
+});
+
 /** Instead of what an earlier run kept. */
 const KEEP_REJECTS = `
   WITH lease AS (${LEASE}), earlier AS (
@@ -211,12 +103,13 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
   const recordIn = async (session: SqlSession, progress: BatchProgress): Promise<LeaseView> => {
     requireBalance(progress);
     const row = await underLease(session, RECORD, recordValues(claim, progress));
-    if (Number(row["states"]) !== 1 || Number(row["runs"]) !== 1) throw leaseLost(claim);
+    const { states, runs, ...lease } = decodeRow(recordedRow, row);
+    if (states !== 1 || runs !== 1) throw leaseLost(claim);
     return {
-      status: row["status"] as PipelineStatus,
-      batchSize: Number(row["batch_size"]),
-      maxRejects: Number(row["max_rejects"]),
-      maxDeletePercent: Number(row["max_delete_percent"]),
+      status: lease.status,
+      batchSize: lease.batch_size,
+      maxRejects: lease.max_rejects,
+      maxDeletePercent: lease.max_delete_percent,
     };
   };
   const endLoadIn = async (session: SqlSession, rowsDeleted: number): Promise<void> => {
@@ -293,7 +186,7 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
       await underLease(
         pool,
         `WITH lease AS (${LEASE}), state AS (
-           UPDATE etl.etl_state s SET ${NOTHING}, updated_at = clock_timestamp()
+           UPDATE etl.etl_state s SET ${NOTHING_REACHED}, updated_at = clock_timestamp()
              FROM lease WHERE s.pipeline_id = lease.id
          )
          SELECT id FROM lease`,
@@ -378,13 +271,4 @@ function recordValues(claim: Claim, batch: BatchProgress): unknown[] {
     progress.value,
     progress.id,
   ];
-}
-
-export function stateStore(pool: Pool): StateStore {
-  return {
-    get: asking("read the state", (id) => getState(pool, id)),
-    reset: asking("reset the state", (id) => resetState(pool, id)),
-    keep: asking("keep the state", (id) => keepState(pool, id)),
-    set: asking("set the state", (id, watermark) => setState(pool, id, watermark)),
-  };
 }

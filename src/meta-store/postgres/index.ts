@@ -6,7 +6,7 @@ import { answerStore } from "./answers.ts";
 import { asking } from "./asking.ts";
 import { auditLog, recordingPool } from "./audit.ts";
 import { changeFeed } from "./changes.ts";
-import { batchCommit, stateStore } from "./checkpoints.ts";
+import { batchCommit } from "./checkpoints.ts";
 import { runQueue } from "./claims.ts";
 import { housekeeping } from "./housekeeping.ts";
 import { keyStore } from "./keys.ts";
@@ -18,6 +18,7 @@ import { runLogs } from "./run-logs.ts";
 import { runnerRegistry } from "./runners.ts";
 import { runHistory } from "./runs.ts";
 import { scheduleStore } from "./schedules.ts";
+import { stateStore } from "./state.ts";
 import { monitoring } from "./survey.ts";
 import { versionStore } from "./versions.ts";
 

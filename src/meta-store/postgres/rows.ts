@@ -6,16 +6,16 @@ import { isPipelineId, type PipelineId } from "../../domain/pipeline.ts";
  * that does not fit is told with the columns it fails by, and goes no further.
  */
 
-interface Result {
+interface FoundRows {
   readonly rows: readonly unknown[];
 }
 
-export function rowsOf<T>(schema: z.ZodType<T>, { rows }: Result): T[] {
+export function rowsOf<T>(schema: z.ZodType<T>, { rows }: FoundRows): T[] {
   return rows.map((row) => decodeRow(schema, row));
 }
 
 /** Undefined when the statement found none. */
-export function rowOf<T>(schema: z.ZodType<T>, { rows }: Result): T | undefined {
+export function rowOf<T>(schema: z.ZodType<T>, { rows }: FoundRows): T | undefined {
   return rows[0] === undefined ? undefined : decodeRow(schema, rows[0]);
 }
 
