@@ -273,6 +273,17 @@ export const MUTATIONS = [
     tests: ["tests/integration/three-databases.test.ts"],
   },
   {
+    name: "key: one that is equal but written otherwise stays as it was",
+    file: "src/connectors/postgres/merge-statement.ts",
+    replace: [
+      [
+        "columns.map(({ name }) => `",
+        "columns.filter(({ name }) => key.every((one) => one.name !== name)).map(({ name }) => `",
+      ],
+    ],
+    tests: ["tests/integration/type-fit.test.ts"],
+  },
+  {
     name: "key: a second row behind the end of a pulled batch is passed over",
     file: "src/connectors/postgres/pull-batch.ts",
     replace: [["request.eachOnce && rowCount === limit", "request.eachOnce && rowCount === -limit"]],

@@ -293,6 +293,29 @@ describe("a key of a type that only the source's roles may name", () => {
   );
 });
 
+it.each([
+  ["full", "numeric", "1.0", "1.000"],
+  ["incremental", "numeric", "1.0", "1.000"],
+  ["full", "text COLLATE analytics.any_case", "Film", "FILM"],
+  ["full", "interval", "1 day", "24:00:00"],
+])("in mode %s a key of type %s is written as it is: %s becomes %s", async (mode, type, before, after) => {
+  number += 1;
+  const [source, target] = [`content.keyed${number}`, `analytics.keyed${number}`];
+  await bench.query(`CREATE COLLATION IF NOT EXISTS analytics.any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+    CREATE TABLE ${source} (id ${type.split(" ")[0]} PRIMARY KEY, n int); INSERT INTO ${source} VALUES ('${before}', 1);
+    CREATE TABLE ${target} (id ${type} PRIMARY KEY, n int); GRANT SELECT, INSERT, UPDATE, DELETE ON ${target} TO vitrina_writer`);
+  const cursor = mode === "incremental" ? { mode, incremental_key: "n" } : {};
+  const source_query = `SELECT id, n FROM ${source}`;
+  const pipeline = await bench.create({ source_query, target_table: target, target_key: ["id"], ...cursor });
+  await bench.startRunner();
+  await bench.run(pipeline);
+  await bench.query(`UPDATE ${source} SET id = '${after}'${mode === "incremental" ? ", n = 2" : ""}`);
+  expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 1, rows_deleted: 0 });
+  expect(await bench.rowsOf(target)).toEqual(await bench.rowsOf(source));
+  expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 0 });
+  await bench.stopRunner();
+});
+
 it("a type of one's own need not sort in the target as it does in the source", () => {
   expect(sortAlike("content.mood", "content.mood")).toBe(false);
   expect(sortAlike("smallint", "bigint")).toBe(true);

@@ -223,12 +223,12 @@ function findDifferences(shape: Shape): string {
   const { target, columns, key } = shape;
   const differs = (column: StagedColumn): string =>
     `ROW(s.${column.staged})::record OPERATOR(pg_catalog.*<>) ROW(t.${quoteIdentifier(column.name)})::record`;
-  const rest = columns.filter((column) => !key.includes(column));
-  const named = rest.map((column) => `CASE WHEN ${differs(column)} THEN ${quoteLiteral(column.name)} END`).join(", ");
-  const staged = rest.map((column) => `s.${column.staged}`).join(", ");
-  const held = rest.map(({ name }) => `t.${quoteIdentifier(name)}`).join(", ");
-  const anyDiffers =
-    rest.length === 0 ? "false" : `ROW(${staged})::record OPERATOR(pg_catalog.*<>) ROW(${held})::record`;
+  const named = columns
+    .map((column) => `CASE WHEN ${differs(column)} THEN ${quoteLiteral(column.name)} END`)
+    .join(", ");
+  const staged = columns.map((column) => `s.${column.staged}`).join(", ");
+  const held = columns.map(({ name }) => `t.${quoteIdentifier(name)}`).join(", ");
+  const anyDiffers = `ROW(${staged})::record OPERATOR(pg_catalog.*<>) ROW(${held})::record`;
   const sameKey = key.map((column) => `t.${quoteIdentifier(column.name)} = s.${column.staged}`).join(" AND ");
   const eitherKey = key.map((column) => `coalesce(s.${column.staged}, t.${quoteIdentifier(column.name)})`).join(", ");
   return `

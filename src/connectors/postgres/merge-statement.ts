@@ -13,12 +13,11 @@ export function sameKey(key: readonly Column[], left: string, right: string): st
 
 /**
  * Rows are compared by `*<>`, which looks at the stored bytes: it works for types without an equality (json, point),
- * and it tells 1.0 from 1.00. The cast to record keeps the parser from comparing column by column.
+ * and it tells 1.0 from 1.00, also in the key, where they are one row. The cast to record keeps the parser from comparing
+ * column by column.
  */
-export function rowsDiffer(shape: Shape, left: string, right: string): string {
-  const rest = otherColumns(shape);
-  if (rest.length === 0) return "false";
-  return `ROW(${nameList(rest, left)})::record OPERATOR(pg_catalog.*<>) ROW(${nameList(rest, right)})::record`;
+export function rowsDiffer({ columns }: Pick<Shape, "columns">, left: string, right: string): string {
+  return `ROW(${nameList(columns, left)})::record OPERATOR(pg_catalog.*<>) ROW(${nameList(columns, right)})::record`;
 }
 
 /**
@@ -31,14 +30,9 @@ export const SEEK_BY_KEY = "SET LOCAL enable_hashjoin = off; SET LOCAL enable_me
  * MERGE rather than INSERT … ON CONFLICT, because it leaves unchanged rows alone: no lock, no new version, no WAL.
  */
 export function mergeInto(target: string, source: string, shape: Shape): string {
-  const rest = otherColumns(shape);
-  const assignments = rest.map(({ name }) => `${quoteIdentifier(name)} = s.${quoteIdentifier(name)}`).join(", ");
-  const update = `WHEN MATCHED AND ${rowsDiffer(shape, "t", "s")} THEN UPDATE SET ${assignments}`;
-  return `MERGE INTO ${target} AS t USING ${source} AS s ON ${sameKey(shape.key, "t", "s")}
-    ${rest.length === 0 ? "" : update}
-    WHEN NOT MATCHED THEN INSERT (${nameList(shape.columns)}) VALUES (${nameList(shape.columns, "s")})`;
-}
-
-function otherColumns({ columns, key }: Shape): Column[] {
-  return columns.filter(({ name }) => !key.some((column) => column.name === name));
+  const { columns, key } = shape;
+  const assignments = columns.map(({ name }) => `${quoteIdentifier(name)} = s.${quoteIdentifier(name)}`).join(", ");
+  return `MERGE INTO ${target} AS t USING ${source} AS s ON ${sameKey(key, "t", "s")}
+    WHEN MATCHED AND ${rowsDiffer(shape, "t", "s")} THEN UPDATE SET ${assignments}
+    WHEN NOT MATCHED THEN INSERT (${nameList(columns)}) VALUES (${nameList(columns, "s")})`;
 }
