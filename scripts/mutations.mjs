@@ -473,6 +473,12 @@ export const MUTATIONS = [
     tests: ["tests/sql-guard/corpus.test.ts"],
   },
   {
+    name: "sessions: an error of any length is made one text",
+    file: "src/postgres/bounded-messages.ts",
+    replace: [["const MOST_MESSAGE_BYTES = 64 * 1024;", "const MOST_MESSAGE_BYTES = 2 ** 40;"]],
+    tests: ["tests/integration/large-messages.test.ts"],
+  },
+  {
     name: "query guard: the types inside views and row security are not looked at",
     file: "src/sql-guard/audit-queries.ts",
     replace: [

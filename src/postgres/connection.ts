@@ -1,4 +1,5 @@
 import pg from "pg";
+import { boundMessages } from "./bounded-messages.ts";
 import { takeSession } from "./session.ts";
 
 export type Client = pg.Client;
@@ -50,7 +51,10 @@ export function createPool(options: ConnectionOptions & { readonly max: number }
     ...config,
     max: options.max,
     idleTimeoutMillis: 30_000,
-    onConnect: (client) => takeSession(client, config, options.settings),
+    onConnect: (client) => {
+      boundMessages(client);
+      return takeSession(client, config, options.settings);
+    },
   });
   // An idle connection that the server closes must not end the process; the next query reports the trouble.
   pool.on("error", () => undefined);
@@ -75,6 +79,7 @@ async function open(config: pg.ClientConfig, { settings, endSignal }: Connection
   // Without a listener a lost connection would end the process; the pending query reports it anyway.
   client.on("error", () => undefined);
   await client.connect();
+  boundMessages(client);
   try {
     await takeSession(client, config, settings);
     if (endSignal !== undefined) endWith(client, endSignal);
