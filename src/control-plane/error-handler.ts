@@ -3,6 +3,7 @@ import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import { VitrinaError } from "../domain/error-catalogue.ts";
+import { mayPass } from "../domain/retry-policy.ts";
 import type { Log } from "../observability/log.ts";
 import type { Api } from "./api.ts";
 import { bodyTooLarge, unsupportedMediaType } from "./body-parser.ts";
@@ -65,14 +66,10 @@ function malformedRequest(error: FastifyError): VitrinaError {
 
 /** What the meta-store says about its own trouble names hosts, roles and tables: that is for the log only. */
 function forStrangers(error: VitrinaError, { id }: FastifyRequest): VitrinaError {
+  if (error.code === "DATABASE_BUSY")
+    return new VitrinaError(error.known, "The database could not finish in time.", { cause: error });
+  if (mayPass(error.retry)) return new VitrinaError(error.known, `${error.title} at the moment.`, { cause: error });
   switch (error.code) {
-    case "DATABASE_UNAVAILABLE":
-      return new VitrinaError(error.code, "The database cannot be reached at the moment.", { cause: error });
-    case "DATABASE_BUSY":
-      return new VitrinaError(error.code, "The database could not finish in time.", { cause: error });
-    case "TOO_MANY_CONNECTIONS":
-    case "DISK_FULL":
-      return new VitrinaError(error.code, `${error.title} at the moment.`, { cause: error });
     case "LOGIN_UNAVAILABLE":
       return error;
     // Here they speak of Vitrina's own tables, so the caller did nothing wrong.

@@ -13,7 +13,7 @@ import { type BatchFacts, type CommittedBatch, commitBatch, commitFenced } from 
 import type { EarlyEnd, Load } from "./run-context.ts";
 
 /** Rows per batch while rows are refused: to find them takes longer, and a request to pause waits for it. */
-const MAX_CAREFUL_BATCH_SIZE = 5000;
+const MOST_ROWS_OF_CAREFUL_BATCH = 5000;
 
 /** The one batch loop. Returns why it stopped early, or nothing when everything was read. */
 export async function moveBatches(load: Load): Promise<EarlyEnd | undefined> {
@@ -26,7 +26,7 @@ export async function moveBatches(load: Load): Promise<EarlyEnd | undefined> {
       const end = asked ?? control.stopRequest();
       if (end !== undefined) return end;
       const { batchSize } = progress.limits;
-      const limit: number = isCareful ? Math.min(batchSize, MAX_CAREFUL_BATCH_SIZE) : batchSize;
+      const limit: number = isCareful ? Math.min(batchSize, MOST_ROWS_OF_CAREFUL_BATCH) : batchSize;
       const batch = await report.batch(() => mover.move(limit));
       if (batch === undefined) return undefined;
       await faultPoint("batch_committed");

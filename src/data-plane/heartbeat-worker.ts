@@ -80,12 +80,12 @@ async function renewAll(): Promise<boolean> {
   return asked.every(({ key }) => answers.get(key)?.renewed !== false);
 }
 
-interface Answer {
+interface RenewedLease {
   readonly status: PipelineStatus;
   readonly renewed: boolean;
 }
 
-async function askServer(connection: Client, asked: readonly Lease[]): Promise<Map<string, Answer>> {
+async function askServer(connection: Client, asked: readonly Lease[]): Promise<Map<string, RenewedLease>> {
   const ids = asked.map(({ pipelineId }) => pipelineId);
   const epochs = asked.map(({ epoch }) => epoch);
   // A connection without an answer is a dead one, though nobody said so: ending it fails the query.
@@ -95,7 +95,7 @@ async function askServer(connection: Client, asked: readonly Lease[]): Promise<M
     return new Map(
       asked.flatMap(({ key, pipelineId, epoch }) => {
         const row = rows.find((found) => found.id === pipelineId && found.epoch === epoch);
-        return row === undefined ? [] : [[key, row as Answer]];
+        return row === undefined ? [] : [[key, row as RenewedLease]];
       }),
     );
   } finally {
@@ -103,7 +103,7 @@ async function askServer(connection: Client, asked: readonly Lease[]): Promise<M
   }
 }
 
-function settle(lease: Lease, answer: Answer | undefined, sentAt: number): void {
+function settle(lease: Lease, answer: RenewedLease | undefined, sentAt: number): void {
   // Released or expired while the answer was under way.
   if (leases.get(lease.key) !== lease) return;
   if (answer === undefined) {

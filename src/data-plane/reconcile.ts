@@ -37,9 +37,9 @@ export interface ReconcileControl {
 }
 
 /** When a full load comes in between, both sides are read once more, after it has ended. */
-const MOST_PASSES = 2;
-const MOST_WAIT_MS = 60_000;
-const LOOK_EVERY_MS = 500;
+const MOST_COMPARISONS = 2;
+const LONGEST_WAIT_FOR_RUN_MS = 60_000;
+const LOOK_AT_RUN_EVERY_MS = 500;
 
 /** Reads the source as a run would, and compares it with the target. Changes neither. */
 export async function reconcile(
@@ -49,7 +49,7 @@ export async function reconcile(
 ): Promise<ReconcileOutcome & { status: "MATCH" | "DIFFERENT" | "INCONCLUSIVE" }> {
   for (let passes = 1; ; passes += 1) {
     const { found, rowsRead, columns, circumstances } = await comparePass(parts, pipeline, control);
-    const tryAgain = hasDifferences(found) && isExplainedByRun(circumstances) && passes < MOST_PASSES;
+    const tryAgain = hasDifferences(found) && isExplainedByRun(circumstances) && passes < MOST_COMPARISONS;
     if (tryAgain) {
       await untilRunEnds(parts, pipeline, control.signal);
       continue;
@@ -221,8 +221,8 @@ async function latestRun({ store }: ReconcileParts, { id }: Pipeline) {
 }
 
 async function untilRunEnds(parts: ReconcileParts, pipeline: Pipeline, signal: AbortSignal): Promise<void> {
-  const deadline = performance.now() + MOST_WAIT_MS;
+  const deadline = performance.now() + LONGEST_WAIT_FOR_RUN_MS;
   while (performance.now() < deadline && (await latestRun(parts, pipeline))?.status === "RUNNING") {
-    await delay(LOOK_EVERY_MS, undefined, { signal });
+    await delay(LOOK_AT_RUN_EVERY_MS, undefined, { signal });
   }
 }

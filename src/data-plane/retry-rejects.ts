@@ -5,7 +5,7 @@ import { transformed } from "./execute-batch.ts";
 import type { Load } from "./run-context.ts";
 import { writeAside } from "./write-aside.ts";
 
-const MAX_KEYS_PER_READ = 500;
+const MOST_KEYS_PER_READ = 500;
 
 /**
  * Before an incremental load: reads the keys of the marked rejects anew, because they lie before the watermark and no
@@ -16,7 +16,7 @@ export async function retryRejects(load: Load): Promise<void> {
   const { parts, pipeline, control } = load;
   if (load.incremental === undefined) return; // a full load meets every row
   while (control.stopRequest() === undefined) {
-    const marked = await parts.store.rejects.toRetry(pipeline.id, MAX_KEYS_PER_READ);
+    const marked = await parts.store.rejects.toRetry(pipeline.id, MOST_KEYS_PER_READ);
     if (marked.length === 0) return;
     await retryChunk(load, marked);
   }
@@ -62,7 +62,7 @@ async function readKeys({ source, read, writer, plan }: Load, rejects: readonly 
   try {
     const rows: Row[] = [];
     for (;;) {
-      const batch = await reader.read(MAX_KEYS_PER_READ);
+      const batch = await reader.read(MOST_KEYS_PER_READ);
       rows.push(...batch.rows());
       if (batch.isLast) return batchOfRows(rows);
     }

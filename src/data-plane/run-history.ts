@@ -2,11 +2,11 @@ import type { MetaStore } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
 import { monotonicMs } from "./heartbeat-messages.ts";
 
-const EVERY_MS = 3_600_000;
+const CLEAN_EVERY_MS = 3_600_000;
 /** So few that nobody waits for the locks. */
-const AT_ONCE = 500;
+const MOST_RUNS_AT_ONCE = 500;
 
-interface RunHistoryParts {
+interface CleanerParts {
   readonly store: Pick<MetaStore, "housekeeping">;
   readonly log: Log;
   /** 0: none is ever too old. */
@@ -14,11 +14,11 @@ interface RunHistoryParts {
 }
 
 /** Deletes the runs that nobody needs any more, once an hour, so that the meta-store does not grow for ever. */
-export class RunHistory {
-  readonly #parts: RunHistoryParts;
+export class HistoryCleaner {
+  readonly #parts: CleanerParts;
   #nextAt = monotonicMs();
 
-  constructor(parts: RunHistoryParts) {
+  constructor(parts: CleanerParts) {
     this.#parts = parts;
   }
 
@@ -26,8 +26,8 @@ export class RunHistory {
   async tick(): Promise<void> {
     const { store, log, runHistoryDays } = this.#parts;
     if (runHistoryDays === 0 || monotonicMs() < this.#nextAt) return;
-    const deleted = await store.housekeeping.deleteOldRuns(runHistoryDays, AT_ONCE);
+    const deleted = await store.housekeeping.deleteOldRuns(runHistoryDays, MOST_RUNS_AT_ONCE);
     if (deleted > 0) log.info({ runs: deleted, older_than_days: runHistoryDays }, "old runs deleted");
-    if (deleted < AT_ONCE) this.#nextAt = monotonicMs() + EVERY_MS;
+    if (deleted < MOST_RUNS_AT_ONCE) this.#nextAt = monotonicMs() + CLEAN_EVERY_MS;
   }
 }

@@ -11,7 +11,7 @@ import { Heartbeats } from "./heartbeat.ts";
 import { monotonicMs } from "./heartbeat-messages.ts";
 import { PipelineManager } from "./manager.ts";
 import { ReconcileSlot } from "./reconcile-slot.ts";
-import { RunHistory } from "./run-history.ts";
+import { HistoryCleaner } from "./run-history.ts";
 
 export interface RunnerOptions
   extends Pick<DispatcherParts, "connectors" | "targets" | "tasks" | "runLogs" | "tracer" | "observer"> {
@@ -40,7 +40,7 @@ export class Runner {
   readonly #manager: PipelineManager;
   readonly #reconciles: ReconcileSlot;
   readonly #clearAway: ClearAwaySlot;
-  readonly #history: RunHistory;
+  readonly #history: HistoryCleaner;
   readonly #stop = new AbortController();
   #wake: () => void = () => undefined;
   #woken = false;
@@ -68,7 +68,7 @@ export class Runner {
     });
     this.#reconciles = new ReconcileSlot({ ...options, runnerId: this.id, timing, stopSignal });
     this.#clearAway = new ClearAwaySlot(options);
-    this.#history = new RunHistory(options);
+    this.#history = new HistoryCleaner(options);
   }
 
   async start(): Promise<void> {

@@ -8,9 +8,9 @@
  * What the runner does when a batch fails with this error. `src/domain/retry-policy.ts` says what follows from it.
  * - `never`: it cannot get better by itself; the run fails at once.
  * - `retry`: nobody knows whether it passes; tried again a few times.
- * - `wait`: it passes without anybody's help; waited for with growing pauses.
- * - `reconnect`: a database or a cluster is away. Waited for like `wait` while the meta-store answers; otherwise nothing
- *   can be recorded, and recovery takes over.
+ * - `wait`: it passes without anybody's help; waited for with growing pauses, for `retry_for_seconds`.
+ * - `reconnect`: a database or a cluster is away, or takes no more connections. Waited for like `wait` while the
+ *   meta-store answers; otherwise nothing can be recorded, and recovery takes over.
  * - `row`: the fault of single rows; they can be set aside and the rest written.
  * - `fenced`: another runner holds the pipeline now; stop without a trace.
  */

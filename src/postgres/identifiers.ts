@@ -9,6 +9,11 @@ export function quoteLiteral(text: string): string {
     : `'${text.replaceAll("'", "''")}'`;
 }
 
-export function quoteTable(table: { readonly schema: string; readonly table: string }): string {
+export interface TableName {
+  readonly schema: string;
+  readonly table: string;
+}
+
+export function quoteTable(table: TableName): string {
   return `${quoteIdentifier(table.schema)}.${quoteIdentifier(table.table)}`;
 }

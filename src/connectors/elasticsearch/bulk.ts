@@ -7,9 +7,9 @@ import type { Operation } from "./documents.ts";
 import { SEARCH_ERRORS } from "./errors.ts";
 import type { Patience } from "./patience.ts";
 
-const MOST_BYTES = 8 * 1024 * 1024;
-const LEAST_BYTES = 64 * 1024;
-const MOST_OPERATIONS = 10_000;
+const MOST_REQUEST_BYTES = 8 * 1024 * 1024;
+const LEAST_REQUEST_BYTES = 64 * 1024;
+const MOST_OPERATIONS_PER_REQUEST = 10_000;
 
 export interface BulkResult {
   readonly created: number;
@@ -49,7 +49,7 @@ export class BulkSender {
   readonly #client: SearchClient;
   readonly #patience: Patience;
   readonly #lines: BulkLines;
-  #mostBytes = MOST_BYTES;
+  #mostBytes = MOST_REQUEST_BYTES;
 
   constructor(client: SearchClient, patience: Patience, lines: BulkLines) {
     this.#client = client;
@@ -88,7 +88,7 @@ export class BulkSender {
     let bytes = 0;
     let count = 0;
     for (const operation of operations) {
-      if (count > 0 && (bytes + operation.bytes > this.#mostBytes || count === MOST_OPERATIONS)) break;
+      if (count > 0 && (bytes + operation.bytes > this.#mostBytes || count === MOST_OPERATIONS_PER_REQUEST)) break;
       bytes += operation.bytes;
       count += 1;
     }
@@ -96,11 +96,11 @@ export class BulkSender {
   }
 
   #shrink(): void {
-    this.#mostBytes = Math.max(LEAST_BYTES, this.#mostBytes / 2);
+    this.#mostBytes = Math.max(LEAST_REQUEST_BYTES, this.#mostBytes / 2);
   }
 
   #grow(): void {
-    this.#mostBytes = Math.min(MOST_BYTES, this.#mostBytes * 1.25);
+    this.#mostBytes = Math.min(MOST_REQUEST_BYTES, this.#mostBytes * 1.25);
   }
 
   /** An error means: nothing is known about any of the operations, and they are to be sent again. */

@@ -29,7 +29,7 @@ export interface SearchRequest {
   readonly asText?: boolean;
 }
 
-export interface Answer {
+export interface SearchAnswer {
   readonly status: number;
   /** Parsed JSON, or undefined when there was none; text where that was asked for. */
   readonly body: unknown;
@@ -41,7 +41,7 @@ export class NoAnswer extends Error {}
 
 export interface SearchClient {
   /** One try on each node. Throws NoAnswer when none of them gave a whole answer. */
-  send(request: SearchRequest): Promise<Answer>;
+  send(request: SearchRequest): Promise<SearchAnswer>;
   close(): void;
 }
 
@@ -57,7 +57,7 @@ export function openClient(config: ClusterConfig): SearchClient {
   const agents = { http: new HttpAgent(options), https: new HttpsAgent({ ...options, ...(ca && { ca }) }) };
   let current = 0;
 
-  const sendTo = (node: Node, request: SearchRequest): Promise<Answer> =>
+  const sendTo = (node: Node, request: SearchRequest): Promise<SearchAnswer> =>
     new Promise((resolve, reject) => {
       const { url, authorization } = node;
       const isSecure = url.protocol === "https:";
@@ -126,7 +126,7 @@ function readCertificate(file: string): Buffer {
   }
 }
 
-async function readAnswer(response: IncomingMessage, asText = false): Promise<Answer> {
+async function readAnswer(response: IncomingMessage, asText = false): Promise<SearchAnswer> {
   const chunks: Buffer[] = [];
   for await (const chunk of response) chunks.push(chunk as Buffer);
   if (!response.complete) throw new Error("the answer was cut off");

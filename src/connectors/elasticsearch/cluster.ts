@@ -1,5 +1,5 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
-import type { Answer, SearchClient, SearchRequest } from "./client.ts";
+import type { SearchAnswer, SearchClient, SearchRequest } from "./client.ts";
 import { NoAnswer } from "./client.ts";
 import { SEARCH_ERRORS } from "./errors.ts";
 import type { Patience } from "./patience.ts";
@@ -7,7 +7,7 @@ import type { Patience } from "./patience.ts";
 /** Asks the cluster until it answers for good, or the patience is at its end. */
 export interface Cluster {
   /** Answers with a status of `accept`, or any that says yes; throws for every other. */
-  ask(what: string, request: SearchRequest, accept?: readonly number[]): Promise<Answer>;
+  ask(what: string, request: SearchRequest, accept?: readonly number[]): Promise<SearchAnswer>;
 }
 
 export function patientCluster(client: SearchClient, patience: Patience): Cluster {
@@ -34,7 +34,7 @@ export function patientCluster(client: SearchClient, patience: Patience): Cluste
 export const isYes = (status: number): boolean => status >= 200 && status < 300;
 
 /** Trouble that time may heal. A blocked index (a full disk, say) is one: somebody will make room. */
-export function isPassing({ status, body }: Pick<Answer, "status" | "body">): boolean {
+export function isPassing({ status, body }: Pick<SearchAnswer, "status" | "body">): boolean {
   if ([408, 429, 502, 503, 504].includes(status)) return true;
   return status === 403 && reasonOf(body).startsWith("cluster_block_exception");
 }
@@ -44,7 +44,7 @@ export function unavailable(error: unknown, what: string): VitrinaError {
   return new VitrinaError(SEARCH_ERRORS.SEARCH_UNAVAILABLE, `Could not ${what}: ${error.message}.`, { cause: error });
 }
 
-export function refusal(answer: Pick<Answer, "status" | "body">, what: string): VitrinaError {
+export function refusal(answer: Pick<SearchAnswer, "status" | "body">, what: string): VitrinaError {
   const reason = reasonOf(answer.body);
   const sentence = `Could not ${what}: the search cluster answered ${answer.status}${reason === "" ? "" : ` (${reason})`}.`;
   if (isPassing(answer)) return new VitrinaError(SEARCH_ERRORS.SEARCH_BUSY, sentence);

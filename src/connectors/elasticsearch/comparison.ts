@@ -10,7 +10,7 @@ import { hashOf, NumberSet } from "./key-set.ts";
 import type { IndexOptions } from "./options.ts";
 import type { PointInTime } from "./point-in-time.ts";
 import type { IndexTarget } from "./target.ts";
-import { type KeyRange, keyRange, textOf } from "./value-range.ts";
+import { keyRange, textOf, type ValueRange } from "./value-range.ts";
 
 type Kind = keyof Differences;
 type Key = Record<string, string | null>;
@@ -22,7 +22,7 @@ interface Difference {
 }
 
 /** Of more differences than this only the number is kept; nobody reads so many keys. */
-const MOST_DETAILS = 20_000;
+const MOST_KEPT_DIFFERENCES = 20_000;
 
 /**
  * Each batch is looked up by its ids, and the text of each document is compared with the text that a load would write.
@@ -47,7 +47,11 @@ export function openIndexComparison(
 
   const note = (hash: number, difference: Difference | undefined): void => {
     if (difference === undefined) found.delete(hash);
-    else found.set(hash, found.size < MOST_DETAILS ? difference : { kind: difference.kind, key: {}, columns: [] });
+    else
+      found.set(
+        hash,
+        found.size < MOST_KEPT_DIFFERENCES ? difference : { kind: difference.kind, key: {}, columns: [] },
+      );
   };
   const valuesOf = (row: Row, of: readonly Column[]): (string | null)[] =>
     of.map((column) => row[columns.indexOf(column)] ?? null);
@@ -131,7 +135,7 @@ function differingFields(wanted: string, found: string, columns: readonly Column
   return columns.map(({ name }) => name).filter((name) => !isDeepStrictEqual(ours[name] ?? null, theirs[name] ?? null));
 }
 
-function rangeOf(key: readonly string[], keys: KeyRange, cursor: KeyRange) {
+function rangeOf(key: readonly string[], keys: ValueRange, cursor: ValueRange) {
   const named = (values: readonly (string | null)[] | undefined) =>
     values === undefined ? null : Object.fromEntries(key.map((name, index) => [name, values[index] ?? null]));
   return {
@@ -142,7 +146,7 @@ function rangeOf(key: readonly string[], keys: KeyRange, cursor: KeyRange) {
   };
 }
 
-function listed(found: readonly Difference[], range: KeyRange, key: readonly string[], limit: number): Differences {
+function listed(found: readonly Difference[], range: ValueRange, key: readonly string[], limit: number): Differences {
   const ofKind = (kind: Kind) => {
     const all = found.filter((one) => one.kind === kind);
     const known = all.filter((one) => key.every((name) => name in one.key));

@@ -20,7 +20,7 @@ export interface PointInTime {
 }
 
 const KEEP_ALIVE = "10m";
-const PAGE = 2000;
+const DOCUMENTS_PER_PAGE = 2000;
 
 /** The two families have the same thing under different names. */
 const CALLS = {
@@ -59,9 +59,11 @@ export async function openPointInTime(
   return {
     async byIds(ids) {
       const found: RawHit[] = [];
-      for (let from = 0; from < ids.length; from += PAGE) {
-        const values = ids.slice(from, from + PAGE);
-        found.push(...(await search({ size: PAGE, track_total_hits: false, query: { ids: { values } } })));
+      for (let from = 0; from < ids.length; from += DOCUMENTS_PER_PAGE) {
+        const values = ids.slice(from, from + DOCUMENTS_PER_PAGE);
+        found.push(
+          ...(await search({ size: DOCUMENTS_PER_PAGE, track_total_hits: false, query: { ids: { values } } })),
+        );
       }
       return found;
     },
@@ -70,7 +72,7 @@ export async function openPointInTime(
       for (;;) {
         const position = after === undefined ? {} : { search_after: after };
         const order = { sort: [{ [calls.order]: "asc" }], track_total_hits: false };
-        const hits = await search({ size: PAGE, _source: fields, ...order, ...position });
+        const hits = await search({ size: DOCUMENTS_PER_PAGE, _source: fields, ...order, ...position });
         if (hits.length === 0) return;
         yield hits;
         after = hits.at(-1)?.sort;

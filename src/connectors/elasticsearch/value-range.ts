@@ -3,7 +3,7 @@ import type { Column } from "../../domain/row.ts";
 type Values = readonly (string | null)[];
 
 /** The least and the greatest of many keys: numbers by value, everything else by bytes. */
-export interface KeyRange {
+export interface ValueRange {
   add(values: Values): void;
   least(): Values | undefined;
   greatest(): Values | undefined;
@@ -13,7 +13,7 @@ export interface KeyRange {
 const WHOLE = /^(?:smallint|integer|bigint)$/;
 const BROKEN = /^(?:numeric|real|double precision)/;
 
-export function keyRange(columns: readonly Column[]): KeyRange {
+export function keyRange(columns: readonly Column[]): ValueRange {
   const comparers = columns.map(({ type }) => (WHOLE.test(type) ? byWhole : BROKEN.test(type) ? byNumber : byBytes));
   const compare = (a: Values, b: Values): number => {
     for (const [index, comparer] of comparers.entries()) {

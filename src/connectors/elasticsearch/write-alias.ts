@@ -3,7 +3,7 @@ import { SEARCH_ERRORS } from "./errors.ts";
 import { addAlias, changeAliases, readFamily, removeAlias, writeAlias, writersOf } from "./index-family.ts";
 import type { LoadParts } from "./loads/load.ts";
 
-const MOST_TRIES = 5;
+const MOST_TRIES_TO_TAKE = 5;
 
 /**
  * Takes the right to write to an index away from every earlier claim of the pipeline. The claim writes through an alias
@@ -15,7 +15,7 @@ export async function takeWriteAlias(
 ): Promise<string> {
   const { pipelineId, epoch } = claim;
   const own = writeAlias(name, pipelineId, epoch);
-  for (let tries = 0; tries < MOST_TRIES; tries++) {
+  for (let tries = 0; tries < MOST_TRIES_TO_TAKE; tries++) {
     const { live, loading } = await readFamily(cluster, name);
     const found = [...(live === undefined ? [] : [live]), ...loading].find((one) => one.index === index);
     if (found === undefined) break;

@@ -5,13 +5,13 @@ import type { Differences, SourceSide, TargetSide } from "../../domain/reconcile
 import type { Row } from "../../domain/row.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { databaseError } from "../../postgres/errors.ts";
-import { quoteIdentifier, quoteLiteral, quoteTable } from "../../postgres/identifiers.ts";
+import { quoteIdentifier, quoteLiteral, quoteTable, type TableName } from "../../postgres/identifiers.ts";
 import { batchOfRows, type RowBatch } from "../row-batch.ts";
 import type { Comparison, ComparisonRequest, ComparisonResult } from "../sink.ts";
 import type { OrderColumn } from "./query-text.ts";
 import { extended, orderColumns } from "./read-session.ts";
 import { createTrialTables, findRefusedRows } from "./refused-rows.ts";
-import { readTargetTable, type TableName, type TargetTable } from "./target-table.ts";
+import { readTargetTable, type TargetTable } from "./target-table.ts";
 import type { Conversion } from "./type-fit.ts";
 
 /**
@@ -34,7 +34,7 @@ interface StagedColumn extends OrderColumn {
   readonly conversion: Conversion | undefined;
 }
 
-interface Shape {
+interface ComparedTable {
   readonly target: string;
   readonly columns: readonly StagedColumn[];
   readonly key: readonly StagedColumn[];
@@ -68,7 +68,7 @@ export async function openTableComparison(
   };
 }
 
-async function shapeOf(client: Client, table: TargetTable, incrementalKey: string | null): Promise<Shape> {
+async function shapeOf(client: Client, table: TargetTable, incrementalKey: string | null): Promise<ComparedTable> {
   const names = table.columns.map(({ name }) => name);
   const ordered = await orderColumns(client, table.columns, names);
   const columns = ordered.map((column, index) => ({
@@ -86,7 +86,7 @@ async function shapeOf(client: Client, table: TargetTable, incrementalKey: strin
 }
 
 /** Made from the target itself, so that types and collations are its own; but values of another type come as they are. */
-async function createTables(client: Client, shape: Shape): Promise<void> {
+async function createTables(client: Client, shape: ComparedTable): Promise<void> {
   const { target, columns, key } = shape;
   const stored = ({ name, staged }: StagedColumn): string => `t.${quoteIdentifier(name)} AS ${staged}`;
   const read = columns.map((column) =>
@@ -102,7 +102,7 @@ async function createTables(client: Client, shape: Shape): Promise<void> {
 }
 
 /** The staged rows as a load would store them. What it would refuse has no value here, and stands as refused. */
-function storedRows({ columns }: Shape): string {
+function storedRows({ columns }: ComparedTable): string {
   const isRefused = ({ staged, conversion }: StagedColumn): string | undefined => conversion?.refuses?.(staged);
   const values = columns.map((column) => {
     const { staged, conversion } = column;
@@ -135,7 +135,7 @@ async function stageRows(
 }
 
 /** Of rows that cannot be staged the key remains, where that fits. */
-async function stageGoodRows(client: Client, shape: Shape, batch: RowBatch, standing: Standing): Promise<void> {
+async function stageGoodRows(client: Client, shape: ComparedTable, batch: RowBatch, standing: Standing): Promise<void> {
   if (await tryToStage(client, shape.columns, batch, standing)) return;
   const { columns, key } = shape;
   const { good, refused } = await sortOut(client, shape, batch, columns);
@@ -149,7 +149,7 @@ async function stageGoodRows(client: Client, shape: Shape, batch: RowBatch, stan
 
 async function sortOut(
   client: Client,
-  shape: Shape,
+  shape: ComparedTable,
   batch: RowBatch,
   given: readonly StagedColumn[],
 ): Promise<{ good: Row[]; refused: Row[] }> {
@@ -174,7 +174,7 @@ async function sortOut(
   };
 }
 
-function stagedNames({ columns }: Shape): string[] {
+function stagedNames({ columns }: ComparedTable): string[] {
   return ["standing", ...columns.map(({ staged }) => staged)];
 }
 
@@ -197,7 +197,7 @@ async function tryToStage(
   }
 }
 
-async function compare(client: Client, shape: Shape, limit: number): Promise<ComparisonResult> {
+async function compare(client: Client, shape: ComparedTable, limit: number): Promise<ComparisonResult> {
   // Nobody else does it for a temporary table, and without it the planner would guess.
   await client.query(`ANALYZE ${STAGE}`);
   await extended(client, findDifferences(shape));
@@ -209,7 +209,7 @@ async function compare(client: Client, shape: Shape, limit: number): Promise<Com
 }
 
 /** Of several rows with one key the last counts: `ctid` grows as rows arrive. A row without a key stands for itself. */
-function lastOfEachKey(shape: Shape): string {
+function lastOfEachKey(shape: ComparedTable): string {
   const { columns, key } = shape;
   const rows = storedRows(shape);
   const keys = key.map(({ staged }) => staged).join(", ");
@@ -219,7 +219,7 @@ function lastOfEachKey(shape: Shape): string {
     UNION ALL SELECT ${all} FROM ${rows} WHERE ${isMissing}`;
 }
 
-function findDifferences(shape: Shape): string {
+function findDifferences(shape: ComparedTable): string {
   const { target, columns, key } = shape;
   const differs = (column: StagedColumn): string =>
     `ROW(s.${column.staged})::record OPERATOR(pg_catalog.*<>) ROW(t.${quoteIdentifier(column.name)})::record`;
@@ -246,7 +246,7 @@ function findDifferences(shape: Shape): string {
      WHERE s.ctid IS NULL OR t.ctid IS NULL OR s.standing = 'refused' OR ${anyDiffers}`;
 }
 
-async function describeSource(client: Client, shape: Shape): Promise<SourceSide> {
+async function describeSource(client: Client, shape: ComparedTable): Promise<SourceSide> {
   const { rows } = await extended(
     client,
     `SELECT (SELECT count(*) FROM ${STAGE}), (SELECT count(*) FROM (${lastOfEachKey(shape)}) s),
@@ -257,7 +257,7 @@ async function describeSource(client: Client, shape: Shape): Promise<SourceSide>
   return { rows: all, rows_duplicate: all - distinct, rows_refused: refused, ...range };
 }
 
-async function describeTarget(client: Client, shape: Shape): Promise<TargetSide> {
+async function describeTarget(client: Client, shape: ComparedTable): Promise<TargetSide> {
   const { rows } = await extended(client, `SELECT count(*) FROM ${shape.target}`);
   const range = await describeRange(client, shape, shape.target, ({ name }) => quoteIdentifier(name));
   return { rows: Number(rows[0]?.[0]), ...range };
@@ -265,7 +265,7 @@ async function describeTarget(client: Client, shape: Shape): Promise<TargetSide>
 
 async function describeRange(
   client: Client,
-  { key, incrementalKey }: Shape,
+  { key, incrementalKey }: ComparedTable,
   relation: string,
   columnOf: (column: StagedColumn) => string,
 ): Promise<Omit<TargetSide, "rows">> {
@@ -291,7 +291,7 @@ async function describeRange(
   };
 }
 
-async function listDifferences(client: Client, { key }: Shape, limit: number): Promise<Differences> {
+async function listDifferences(client: Client, { key }: ComparedTable, limit: number): Promise<Differences> {
   const texts = key.map(({ staged }) => `f.${staged}::text`).join(", ");
   const order = key.map((column) => inOrder(`f.${column.staged}`, column)).join(", ");
   const ofKind = async (kind: keyof Differences) => {

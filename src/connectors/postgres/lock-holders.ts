@@ -1,8 +1,7 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { sqlState } from "../../postgres/errors.ts";
-import { quoteTable } from "../../postgres/identifiers.ts";
-import type { TableName } from "./target-table.ts";
+import { quoteTable, type TableName } from "../../postgres/identifiers.ts";
 
 const LOCK_NOT_AVAILABLE = "55P03";
 

@@ -2,7 +2,7 @@ import type { Column } from "../../domain/row.ts";
 import { quoteIdentifier } from "../../postgres/identifiers.ts";
 import { nameList } from "./target-table.ts";
 
-interface Shape {
+interface MergedColumns {
   readonly columns: readonly Column[];
   readonly key: readonly Column[];
 }
@@ -16,7 +16,7 @@ export function sameKey(key: readonly Column[], left: string, right: string): st
  * and it tells 1.0 from 1.00, also in the key, where they are one row. The cast to record keeps the parser from comparing
  * column by column.
  */
-export function rowsDiffer({ columns }: Pick<Shape, "columns">, left: string, right: string): string {
+export function rowsDiffer({ columns }: Pick<MergedColumns, "columns">, left: string, right: string): string {
   return `ROW(${nameList(columns, left)})::record OPERATOR(pg_catalog.*<>) ROW(${nameList(columns, right)})::record`;
 }
 
@@ -29,7 +29,7 @@ export const SEEK_BY_KEY = "SET LOCAL enable_hashjoin = off; SET LOCAL enable_me
 /**
  * MERGE rather than INSERT … ON CONFLICT, because it leaves unchanged rows alone: no lock, no new version, no WAL.
  */
-export function mergeInto(target: string, source: string, shape: Shape): string {
+export function mergeInto(target: string, source: string, shape: MergedColumns): string {
   const { columns, key } = shape;
   const assignments = columns.map(({ name }) => `${quoteIdentifier(name)} = s.${quoteIdentifier(name)}`).join(", ");
   return `MERGE INTO ${target} AS t USING ${source} AS s ON ${sameKey(key, "t", "s")}

@@ -24,7 +24,7 @@ export interface Trial {
   statement(relation: string): string;
 }
 
-interface RefusedRow {
+interface RefusedAt {
   readonly index: number;
   readonly error: VitrinaError;
 }
@@ -36,9 +36,9 @@ const REFUSED = "pg_temp.vitrina_refused";
 export const VALUE_REFUSED = "22V01";
 
 /** Tried by one statement at most, which must end within its time. */
-const ROWS_AT_ONCE = 10_000;
+const MOST_ROWS_PER_STATEMENT = 10_000;
 /** Into how many parts a range is divided that has a refused row. */
-const PARTS = 16;
+const PARTS_OF_RANGE = 16;
 
 export async function createTrialTables(client: Client, { columns }: Pick<Trial, "columns">): Promise<void> {
   const texts = columns.map((name) => `${quoteIdentifier(name)} text`).join(", ");
@@ -54,7 +54,7 @@ export async function findRefusedRows(
   what: string,
   trial: Trial,
   batch: RowBatch,
-): Promise<RefusedRow[]> {
+): Promise<RefusedAt[]> {
   if (batch.count === 0) return [];
   await client.query("SAVEPOINT trial");
   const refused = await tryBatch(client, what, trial, batch).catch((error: unknown) => {
@@ -74,7 +74,7 @@ async function findInHalves(
   trial: Trial,
   rows: readonly Row[],
   error: VitrinaError,
-): Promise<RefusedRow[]> {
+): Promise<RefusedAt[]> {
   if (rows.length === 1) return [{ index: 0, error }];
   const middle = Math.ceil(rows.length / 2);
   const first = await findRefusedRows(client, what, trial, batchOfRows(rows.slice(0, middle)));
@@ -82,15 +82,15 @@ async function findInHalves(
   return [...first, ...second.map((row) => ({ ...row, index: row.index + middle }))];
 }
 
-async function tryBatch(client: Client, what: string, trial: Trial, batch: RowBatch): Promise<RefusedRow[]> {
+async function tryBatch(client: Client, what: string, trial: Trial, batch: RowBatch): Promise<RefusedAt[]> {
   const names = trial.given.map(quoteIdentifier).join(", ");
   const stream = client.query(copyFrom(`COPY ${TEXTS} (${names}) FROM STDIN`));
   await pipeline(Readable.from(batch.copyText(), { objectMode: false }), stream);
   const number = quoteIdentifier(numberColumn(trial.columns));
   const { rows: bounds } = await client.query<{ first: string }>(`SELECT min(${number}) AS first FROM ${TEXTS}`);
   const first = Number(bounds[0]?.first);
-  for (let done = 0; done < batch.count; done += ROWS_AT_ONCE) {
-    const end = Math.min(done + ROWS_AT_ONCE, batch.count);
+  for (let done = 0; done < batch.count; done += MOST_ROWS_PER_STATEMENT) {
+    const end = Math.min(done + MOST_ROWS_PER_STATEMENT, batch.count);
     await client.query(tryRange(trial, first + done, first + end));
   }
   const { rows } = await client.query<Record<"place" | "state" | "message" | "context" | "named", string>>(
@@ -153,8 +153,8 @@ function tryRange(trial: Trial, from: number, to: number): string {
             INSERT INTO ${REFUSED} VALUES (_vitrina_from, _vitrina_state, _vitrina_message, _vitrina_context,
               ARRAY[_vitrina_table, _vitrina_column, _vitrina_type, _vitrina_constraint]);
           ELSE
-            _vitrina_step := (_vitrina_to - _vitrina_from + ${PARTS - 1}) / ${PARTS};
-            FOR _vitrina_part IN REVERSE ${PARTS - 1} .. 0 LOOP
+            _vitrina_step := (_vitrina_to - _vitrina_from + ${PARTS_OF_RANGE - 1}) / ${PARTS_OF_RANGE};
+            FOR _vitrina_part IN REVERSE ${PARTS_OF_RANGE - 1} .. 0 LOOP
               _vitrina_start := _vitrina_from + _vitrina_part * _vitrina_step;
               CONTINUE WHEN _vitrina_start >= _vitrina_to;
               _vitrina_starts := _vitrina_starts || _vitrina_start;

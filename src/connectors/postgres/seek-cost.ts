@@ -48,25 +48,25 @@ interface Estimate {
   readonly isTrusted: boolean;
 }
 
-interface PlanNode {
+interface CostNode {
   readonly "Node Type": string;
   readonly "Parent Relationship"?: string;
   readonly Strategy?: string;
   readonly "Total Cost"?: number;
   readonly "Plan Rows"?: number;
-  readonly Plans?: readonly PlanNode[];
+  readonly Plans?: readonly CostNode[];
 }
 
 async function estimate(client: Client, statement: string): Promise<Estimate> {
   const { rows } = await extended(client, `EXPLAIN (FORMAT JSON) ${statement}`);
-  const [{ Plan: plan }] = JSON.parse(rows[0]?.[0] ?? "[]") as [{ Plan: PlanNode }];
+  const [{ Plan: plan }] = JSON.parse(rows[0]?.[0] ?? "[]") as [{ Plan: CostNode }];
   return { cost: plan["Total Cost"] ?? 0, rows: plan["Plan Rows"] ?? 0, isTrusted: isCounted(plan) };
 }
 
 /** How many groups, distinct rows or results of a function there are the planner can only guess. */
 const GUESSED = /Aggregate|Group|Unique|SetOp|ProjectSet|Function Scan|Recursive Union|Limit/;
 
-function isCounted({ "Node Type": type, Strategy: strategy, Plans: parts = [] }: PlanNode): boolean {
+function isCounted({ "Node Type": type, Strategy: strategy, Plans: parts = [] }: CostNode): boolean {
   // Without groups an aggregate gives one row, whatever it reads.
   if (type === "Aggregate" && strategy === "Plain") return true;
   const feeding = parts.filter(({ "Parent Relationship": place = "" }) => !/InitPlan|SubPlan/.test(place));

@@ -6,6 +6,7 @@ import type { Row } from "../../domain/row.ts";
 import { faultPoint } from "../../observability/fault-points.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { loadError, messageWithValues } from "../../postgres/errors.ts";
+import type { TableName } from "../../postgres/identifiers.ts";
 import { batchOfRows, type RowBatch } from "../row-batch.ts";
 import type { BatchResult, KeyRange, RejectedRow, SinkWriter, WayOfCommitting } from "../sink.ts";
 import type { TableLoad } from "./loads/load.ts";
@@ -15,7 +16,7 @@ import type { Puller } from "./pull-batch.ts";
 import { createTrialTables, findRefusedRows } from "./refused-rows.ts";
 import { inspectStage, lastOfEachKey, refuseIn, STAGE } from "./stage.ts";
 import { tableLossSince, takeTableMark } from "./target-mark.ts";
-import { nameList, type TableName, type TargetTable } from "./target-table.ts";
+import { nameList, type TargetTable } from "./target-table.ts";
 import { beginBatch, inOpenTransaction, writing } from "./write-transaction.ts";
 
 export interface TableWriterParts {

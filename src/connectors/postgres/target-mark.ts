@@ -1,7 +1,6 @@
 import type { TargetLoss, TargetMark } from "../../domain/target-mark.ts";
 import type { Client } from "../../postgres/connection.ts";
-import { quoteTable } from "../../postgres/identifiers.ts";
-import type { TableName } from "./target-table.ts";
+import { quoteTable, type TableName } from "../../postgres/identifiers.ts";
 
 interface Found {
   readonly identity: string;

@@ -1,9 +1,8 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Client } from "../../postgres/connection.ts";
-import { quoteIdentifier } from "../../postgres/identifiers.ts";
+import { quoteIdentifier, type TableName } from "../../postgres/identifiers.ts";
 import type { SinkRequest } from "../sink.ts";
 import { TABLE_ERRORS } from "./errors.ts";
-import type { TableName } from "./target-table.ts";
 
 /** What the owner of a table decides about those who write to it. */
 export interface TargetRules {

@@ -1,7 +1,7 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Column } from "../../domain/row.ts";
 import type { Client } from "../../postgres/connection.ts";
-import { quoteIdentifier, quoteTable } from "../../postgres/identifiers.ts";
+import { quoteIdentifier, quoteTable, type TableName } from "../../postgres/identifiers.ts";
 import type { SinkRequest } from "../sink.ts";
 import type { OrderColumn } from "./query-text.ts";
 import { orderColumns } from "./read-session.ts";
@@ -18,11 +18,6 @@ import {
 } from "./target-columns.ts";
 import { readTargetRules, schemaProblems } from "./target-rights.ts";
 import { sortAlike } from "./type-fit.ts";
-
-export interface TableName {
-  readonly schema: string;
-  readonly table: string;
-}
 
 /** The target as a load needs it: the query's columns with the types they have there, and the key. */
 export interface TargetTable {
@@ -41,7 +36,7 @@ export interface TargetTable {
 }
 
 /** What a load wants of its target. */
-interface TargetQuestion extends Pick<SinkRequest, "key" | "createTarget" | "addColumns"> {
+interface TableQuestion extends Pick<SinkRequest, "key" | "createTarget" | "addColumns"> {
   /** `undefined`: not known yet; then they are not compared. */
   readonly columns: readonly Column[] | undefined;
   /** `undefined`: it is only read. */
@@ -66,7 +61,7 @@ export interface TargetInspection {
   readonly warnings: readonly VitrinaError[];
 }
 
-type TableRequest = Pick<SinkRequest, "columns" | "key" | "createTarget" | "addColumns"> & Pick<TargetQuestion, "load">;
+type TableRequest = Pick<SinkRequest, "columns" | "key" | "createTarget" | "addColumns"> & Pick<TableQuestion, "load">;
 
 /** Finds the target and everything about it that a load needs. Changes nothing but adding columns, where allowed. */
 export async function readTargetTable(client: Client, name: TableName, request: TableRequest): Promise<TargetTable> {
@@ -97,7 +92,7 @@ async function requireSettled(
 export async function inspectTargetTable(
   client: Client,
   name: TableName,
-  question: TargetQuestion,
+  question: TableQuestion,
 ): Promise<TargetInspection> {
   const label = quoteTable(name);
   const kind = await relationKind(client, label);
@@ -127,7 +122,7 @@ export async function inspectTargetTable(
 function missingTargetProblems(
   label: string,
   kind: "nothing" | "other",
-  { createTarget, key }: TargetQuestion,
+  { createTarget, key }: TableQuestion,
 ): VitrinaError[] {
   if (kind === "other") {
     const hint = "Choose another target_table: only tables can be written.";
@@ -138,7 +133,7 @@ function missingTargetProblems(
   return [new VitrinaError("KEY_MISSING", `${label} cannot be created without a key.`, { hint: "Set target_key." })];
 }
 
-async function inspectExisting(client: Client, name: TableName, question: TargetQuestion): Promise<TargetInspection> {
+async function inspectExisting(client: Client, name: TableName, question: TableQuestion): Promise<TargetInspection> {
   const label = quoteTable(name);
   const { columns, addColumns: mayAdd, load } = question;
   const existing = await readColumns(client, label);

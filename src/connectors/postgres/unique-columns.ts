@@ -36,10 +36,10 @@ async function hasUniqueIndex(
   return rows[0]?.unique === "t";
 }
 
-interface PlanNode {
+interface ScanNode {
   readonly "Node Type": string;
   readonly "Parent Relationship"?: string;
-  readonly Plans?: readonly PlanNode[];
+  readonly Plans?: readonly ScanNode[];
 }
 
 /** Nodes that give each row of a single table at most once. What joins, appends or calls functions is not among them. */
@@ -62,10 +62,10 @@ const PASSING_ON: ReadonlySet<string> = new Set([
 /** Asks the planner, which sees through views and brackets. Subqueries in expressions give values, not rows. */
 async function readsOnce(client: Client, query: string): Promise<boolean> {
   const { rows } = await extended(client, `EXPLAIN (FORMAT JSON) SELECT * FROM ${asSubquery(query)}`);
-  const [{ Plan: plan }] = JSON.parse(rows[0]?.[0] ?? "[]") as [{ Plan: PlanNode }];
-  const passesOn = ({ "Node Type": type, Plans: below = [] }: PlanNode): boolean =>
+  const [{ Plan: plan }] = JSON.parse(rows[0]?.[0] ?? "[]") as [{ Plan: ScanNode }];
+  const passesOn = ({ "Node Type": type, Plans: below = [] }: ScanNode): boolean =>
     PASSING_ON.has(type) && below.filter((node) => !isOfExpression(node)).every(passesOn);
   return passesOn(plan);
 }
 
-const isOfExpression = (node: PlanNode): boolean => /^(SubPlan|InitPlan)$/.test(node["Parent Relationship"] ?? "");
+const isOfExpression = (node: ScanNode): boolean => /^(SubPlan|InitPlan)$/.test(node["Parent Relationship"] ?? "");

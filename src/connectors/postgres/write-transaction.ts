@@ -4,12 +4,11 @@ import type { SqlSession } from "../../domain/sql-session.ts";
 import { faultPoint } from "../../observability/fault-points.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { loadError, sqlState } from "../../postgres/errors.ts";
-import { quoteTable } from "../../postgres/identifiers.ts";
+import { quoteTable, type TableName } from "../../postgres/identifiers.ts";
 import type { Uncommitted } from "../sink.ts";
 import type { TableLoad } from "./loads/load.ts";
 import { inWordsOfTarget } from "./loads/load-table.ts";
 import { namingHolders } from "./lock-holders.ts";
-import type { TableName } from "./target-table.ts";
 
 /** By push-down the session has read the source before, where a function that got past the audit may have changed it. */
 const OWN_SEARCH_PATH = "SET LOCAL search_path = pg_catalog, pg_temp";

@@ -1,8 +1,15 @@
 import type { FastifyRequest } from "fastify";
 import type { z } from "zod";
 import type { Inspector, SourceInspector } from "../../connectors/inspector.ts";
-import { type ErrorCode, type Problem, VitrinaError } from "../../domain/error-catalogue.ts";
+import {
+  type CatalogueEntry,
+  ERROR_CATALOGUE,
+  type ErrorCode,
+  type Problem,
+  VitrinaError,
+} from "../../domain/error-catalogue.ts";
 import { type PipelineConfig, readableConfig } from "../../domain/pipeline.ts";
+import { mayPass } from "../../domain/retry-policy.ts";
 import { inspectTaskPlan } from "../../domain/task-plan.ts";
 import { type Finding, Findings } from "../validate/findings.ts";
 import { checkSourceQuery, checkUnseen, openSource } from "../validate/validate.ts";
@@ -130,15 +137,10 @@ export function storedPipeline({ store }: ValidateParts) {
 export type AskSource = (config: PipelineConfig) => Promise<readonly Finding[]>;
 
 /** The source, or the way to it, is at fault: the query may well be right. */
-const NOT_CHECKED: ReadonlySet<string> = new Set<ErrorCode>([
-  "DATABASE_UNAVAILABLE",
-  "TOO_MANY_CONNECTIONS",
-  "CHECK_TIMED_OUT",
-  "SOURCE_CONNECTION_UNKNOWN",
-]);
-
 function isUnchecked({ code }: Finding): boolean {
-  return NOT_CHECKED.has(code);
+  const known = ERROR_CATALOGUE[code as ErrorCode] as CatalogueEntry | undefined;
+  if (known !== undefined && mayPass(known.retry)) return true;
+  return code === "CHECK_TIMED_OUT" || code === "SOURCE_CONNECTION_UNKNOWN";
 }
 
 /** Whoever could not be asked so often is not asked again: a request of 200 pipelines would wait for each of them. */

@@ -57,7 +57,7 @@ export class Findings {
       return await work();
     } catch (error) {
       if (!(error instanceof VitrinaError) || error.code === "INTERNAL") throw error;
-      const isLate = error.code === "DATABASE_BUSY" || error.code === "STATEMENT_TIMEOUT";
+      const isLate = error.retry === "wait" || error.code === "STATEMENT_TIMEOUT";
       this.add(asFinding(check, error), check.pointer, isLate && !check.isEssential ? "warning" : "error");
       return undefined;
     }
@@ -70,12 +70,9 @@ function asFinding({ question }: Check, error: VitrinaError): VitrinaError {
       return new VitrinaError("CHECK_TIMED_OUT", `It could not be found out in time ${question}. ${error.message}`);
     case "STATEMENT_TIMEOUT":
       return new VitrinaError("CHECK_TIMED_OUT", `It could not be found out in time ${question}.`);
-    // What the driver says about its trouble names hosts and roles.
-    case "DATABASE_UNAVAILABLE":
-    case "DATABASE_MISSING":
-    case "TOO_MANY_CONNECTIONS":
-      return new VitrinaError(error.code, `The database cannot be reached; it remains unknown ${question}.`);
-    default:
-      return error;
   }
+  // What the driver says about its trouble names hosts and roles.
+  if (error.retry === "reconnect" || error.code === "DATABASE_MISSING")
+    return new VitrinaError(error.known, `The database cannot be reached; it remains unknown ${question}.`);
+  return error;
 }

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Client } from "../../../postgres/connection.ts";
-import { quoteLiteral, quoteTable } from "../../../postgres/identifiers.ts";
-import type { TableName } from "../target-table.ts";
+import { quoteLiteral, quoteTable, type TableName } from "../../../postgres/identifiers.ts";
 
 const SUFFIXES = ["load", "gone"] as const;
 

@@ -1,6 +1,6 @@
 import type { Client } from "../../../postgres/connection.ts";
-import { quoteIdentifier, quoteTable } from "../../../postgres/identifiers.ts";
-import { columnDefinitions, nameList, type TableName, type TargetTable } from "../target-table.ts";
+import { quoteIdentifier, quoteTable, type TableName } from "../../../postgres/identifiers.ts";
+import { columnDefinitions, nameList, type TargetTable } from "../target-table.ts";
 import type { TableLoad } from "./load.ts";
 import { dropTables, isMarked, loadTable, markLoad } from "./load-table.ts";
 
