@@ -99,13 +99,8 @@ export const MUTATIONS = [
   },
   {
     name: "cancel: a withdrawn restore is carried out by the next run",
-    file: "src/meta-store/postgres/requests.ts",
-    replace: [
-      [
-        "restore_id = CASE WHEN p.status = 'RUN_REQUESTED' THEN NULL ELSE p.restore_id END",
-        "restore_id = p.restore_id",
-      ],
-    ],
+    file: "src/meta-store/migrations/0024_run_kinds.sql",
+    replace: [["    NEW.run_kind := 'load';\n", ""]],
     tests: ["tests/integration/cancel.test.ts"],
   },
   {
@@ -135,7 +130,11 @@ export const MUTATIONS = [
   {
     name: "fence: a lost lease is not noticed at commit",
     file: "src/meta-store/postgres/checkpoints.ts",
-    replace: [["lease_owner = $2 AND lease_epoch = $3", "$2::uuid IS NOT NULL AND $3::bigint IS NOT NULL"]],
+    replace: [
+      ["JOIN etl.etl_pipelines p ON p.run_id = r.id", "JOIN etl.etl_pipelines p ON p.id = r.pipeline_id"],
+      ["r.lease_epoch = $3 AND p.lease_epoch = $3", "r.lease_epoch = $3"],
+      ["AND r.lease_expires_at > clock_timestamp()", ""],
+    ],
     tests: [ZOMBIE],
   },
   {

@@ -80,9 +80,7 @@ table etl.etl_pipelines
   config_version integer not null default 1
   run_requested_at timestamp with time zone
   run_trigger text
-  lease_owner uuid
   lease_epoch bigint not null default 0
-  lease_expires_at timestamp with time zone
   created_at timestamp with time zone not null default now()
   updated_at timestamp with time zone not null default now()
   add_columns boolean not null default false
@@ -96,7 +94,6 @@ table etl.etl_pipelines
   run_request integer not null default 0
   changed_xid xid8 not null default pg_current_xact_id()
   target_options jsonb not null default '{}'::jsonb
-  restore_id uuid
   retry_for_seconds integer not null default 3600
   not_before timestamp with time zone
   troubled_since timestamp with time zone
@@ -106,23 +103,8 @@ table etl.etl_pipelines
   failure_may_pass boolean not null default false
   lookback_numbers bigint not null default 0
   status_before text
-table etl.etl_reconciles
-  id uuid not null default gen_random_uuid()
-  pipeline_id uuid not null
-  status text not null default 'WAITING'::text
-  requested_by text not null
-  requested_at timestamp with time zone not null default clock_timestamp()
-  started_at timestamp with time zone
-  finished_at timestamp with time zone
-  config_version integer
-  runner_id uuid
-  rows_compared bigint not null default 0
-  report jsonb
-  error_code text
-  error text
-  lease_epoch bigint not null default 0
-  lease_expires_at timestamp with time zone
-  losses integer not null default 0
+  run_kind text not null default 'load'::text
+  run_id uuid
 table etl.etl_rejects
   id bigint not null identity
   pipeline_id uuid not null
@@ -158,7 +140,7 @@ table etl.etl_runs
   status text not null
   trigger text not null
   config_version integer not null
-  runner_id uuid not null
+  runner_id uuid
   lease_epoch bigint not null
   started_at timestamp with time zone not null default clock_timestamp()
   finished_at timestamp with time zone
@@ -185,6 +167,13 @@ table etl.etl_runs
   changed_xid xid8 not null default pg_current_xact_id()
   resumed boolean
   notes text[] not null default '{}'::text[]
+  kind text not null default 'load'::text
+  lane text not null generated default CASE kind WHEN 'reconcile'::text THEN 'read'::text ELSE 'write'::text END
+  lease_expires_at timestamp with time zone
+  requested_by text
+  requested_at timestamp with time zone
+  verdict text
+  report jsonb
 table etl.etl_state
   pipeline_id uuid not null
   last_processed_value text
@@ -246,6 +235,8 @@ constraint etl.etl_pipelines etl_pipelines_name_key: UNIQUE (name)
 constraint etl.etl_pipelines etl_pipelines_null_cursor_check: CHECK ((null_cursor = ANY (ARRAY['reject'::text, 'exclude'::text, 'each_run'::text])))
 constraint etl.etl_pipelines etl_pipelines_pkey: PRIMARY KEY (id)
 constraint etl.etl_pipelines etl_pipelines_retry_for_seconds_check: CHECK (((retry_for_seconds >= 0) AND (retry_for_seconds <= 604800)))
+constraint etl.etl_pipelines etl_pipelines_run_id_fkey: FOREIGN KEY (run_id) REFERENCES etl.etl_runs(id)
+constraint etl.etl_pipelines etl_pipelines_run_kind_check: CHECK ((run_kind = ANY (ARRAY['load'::text, 'restore'::text])))
 constraint etl.etl_pipelines etl_pipelines_run_request_check: CHECK ((run_request >= 0))
 constraint etl.etl_pipelines etl_pipelines_run_trigger_check: CHECK ((run_trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text, 'follow_up'::text])))
 constraint etl.etl_pipelines etl_pipelines_source_type_check: CHECK ((source_type ~ '^[a-z][a-z0-9_]{0,30}$'::text))
@@ -254,7 +245,7 @@ constraint etl.etl_pipelines etl_pipelines_status_check: CHECK ((status = ANY (A
 constraint etl.etl_pipelines etl_pipelines_target_options_check: CHECK ((jsonb_typeof(target_options) = 'object'::text))
 constraint etl.etl_pipelines etl_pipelines_target_table_check: CHECK ((target_table <> ''::text))
 constraint etl.etl_pipelines etl_pipelines_type_check: CHECK ((type = ANY (ARRAY['SQL'::text, 'PYTHON'::text, 'TYPESCRIPT'::text])))
-constraint etl.etl_pipelines held_means_leased: CHECK ((((status = ANY (ARRAY['RUNNING'::text, 'PAUSE_REQUESTED'::text, 'CANCEL_REQUESTED'::text])) = (lease_owner IS NOT NULL)) AND ((lease_owner IS NULL) = (lease_expires_at IS NULL))))
+constraint etl.etl_pipelines held_means_run: CHECK (((status = ANY (ARRAY['RUNNING'::text, 'PAUSE_REQUESTED'::text, 'CANCEL_REQUESTED'::text])) = (run_id IS NOT NULL)))
 constraint etl.etl_pipelines id_key_needs_a_key: CHECK (((incremental_id_key IS NULL) OR (incremental_key IS NOT NULL)))
 constraint etl.etl_pipelines incremental_has_a_key: CHECK (((mode <> 'incremental'::text) OR (incremental_key IS NOT NULL)))
 constraint etl.etl_pipelines only_failed_ones_may_pass: CHECK (((NOT failure_may_pass) OR (COALESCE(status_before, status) = 'FAILED'::text)))
@@ -263,18 +254,6 @@ constraint etl.etl_pipelines planned_means_scheduled: CHECK (((next_run_at IS NU
 constraint etl.etl_pipelines planned_or_refused: CHECK (((next_run_at IS NULL) OR (schedule_error IS NULL)))
 constraint etl.etl_pipelines waiting_has_a_reason: CHECK (((not_before IS NULL) OR ((troubled_since IS NOT NULL) AND (trouble_code IS NOT NULL) AND (trouble IS NOT NULL))))
 constraint etl.etl_pipelines waiting_has_a_trigger: CHECK (((status <> 'RUN_REQUESTED'::text) OR ((run_requested_at IS NOT NULL) AND (run_trigger IS NOT NULL))))
-constraint etl.etl_reconciles etl_reconciles_error_check: CHECK ((length(error) <= 4000))
-constraint etl.etl_reconciles etl_reconciles_lease_epoch_check: CHECK ((lease_epoch >= 0))
-constraint etl.etl_reconciles etl_reconciles_losses_check: CHECK ((losses >= 0))
-constraint etl.etl_reconciles etl_reconciles_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
-constraint etl.etl_reconciles etl_reconciles_pkey: PRIMARY KEY (id)
-constraint etl.etl_reconciles etl_reconciles_rows_compared_check: CHECK ((rows_compared >= 0))
-constraint etl.etl_reconciles etl_reconciles_status_check: CHECK ((status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text, 'MATCH'::text, 'DIFFERENT'::text, 'INCONCLUSIVE'::text, 'FAILED'::text])))
-constraint etl.etl_reconciles failed_says_why: CHECK (((status <> 'FAILED'::text) OR ((error IS NOT NULL) AND (error_code IS NOT NULL))))
-constraint etl.etl_reconciles finished_when_ended: CHECK (((status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text])) = (finished_at IS NULL)))
-constraint etl.etl_reconciles inconclusive_says_why: CHECK (((status <> 'INCONCLUSIVE'::text) OR (report IS NOT NULL) OR (error IS NOT NULL)))
-constraint etl.etl_reconciles judged_by_a_report: CHECK (((status <> ALL (ARRAY['MATCH'::text, 'DIFFERENT'::text])) OR (report IS NOT NULL)))
-constraint etl.etl_reconciles running_means_leased: CHECK ((((status = 'RUNNING'::text) = (lease_expires_at IS NOT NULL)) AND ((status <> 'RUNNING'::text) OR (runner_id IS NOT NULL))))
 constraint etl.etl_rejects etl_rejects_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
 constraint etl.etl_rejects etl_rejects_pkey: PRIMARY KEY (id)
 constraint etl.etl_rejects etl_rejects_run_id_fkey: FOREIGN KEY (run_id) REFERENCES etl.etl_runs(id) ON DELETE CASCADE
@@ -290,16 +269,21 @@ constraint etl.etl_runs etl_runs_batches_check: CHECK ((batches >= 0))
 constraint etl.etl_runs etl_runs_bytes_check: CHECK ((bytes >= 0))
 constraint etl.etl_runs etl_runs_error_check: CHECK ((length(error) <= 4000))
 constraint etl.etl_runs etl_runs_estimated_rows_check: CHECK ((estimated_rows >= 0))
+constraint etl.etl_runs etl_runs_kind_check: CHECK ((kind = ANY (ARRAY['load'::text, 'restore'::text, 'reconcile'::text])))
 constraint etl.etl_runs etl_runs_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
 constraint etl.etl_runs etl_runs_pkey: PRIMARY KEY (id)
 constraint etl.etl_runs etl_runs_rows_added_check: CHECK ((rows_added >= 0))
 constraint etl.etl_runs etl_runs_rows_deleted_check: CHECK ((rows_deleted >= 0))
 constraint etl.etl_runs etl_runs_run_request_check: CHECK ((run_request >= 0))
-constraint etl.etl_runs etl_runs_status_check: CHECK ((status = ANY (ARRAY['RUNNING'::text, 'SUCCESS'::text, 'FAILED'::text, 'PAUSED'::text, 'HANDED_BACK'::text, 'CANCELLED'::text])))
+constraint etl.etl_runs etl_runs_status_check: CHECK ((status = ANY (ARRAY['REQUESTED'::text, 'RUNNING'::text, 'SUCCESS'::text, 'FAILED'::text, 'PAUSED'::text, 'HANDED_BACK'::text, 'CANCELLED'::text])))
 constraint etl.etl_runs etl_runs_trigger_check: CHECK ((trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text, 'follow_up'::text])))
+constraint etl.etl_runs etl_runs_verdict_check: CHECK ((verdict = ANY (ARRAY['MATCH'::text, 'DIFFERENT'::text, 'INCONCLUSIVE'::text])))
 constraint etl.etl_runs failed_says_why: CHECK (((status = 'FAILED'::text) = ((error IS NOT NULL) AND (error_code IS NOT NULL))))
-constraint etl.etl_runs finished_when_ended: CHECK (((status = 'RUNNING'::text) = (finished_at IS NULL)))
-constraint etl.etl_runs rows_balance: CHECK ((((rows_read + rows_added) = ((((rows_written + rows_unchanged) + rows_deduplicated) + rows_rejected) + rows_dropped)) AND (LEAST(rows_written, rows_unchanged, rows_deduplicated, rows_rejected, rows_dropped) >= 0)))
+constraint etl.etl_runs finished_when_ended: CHECK (((status = ANY (ARRAY['REQUESTED'::text, 'RUNNING'::text])) = (finished_at IS NULL)))
+constraint etl.etl_runs judged_by_a_report: CHECK ((((kind = 'reconcile'::text) OR ((verdict IS NULL) AND (report IS NULL))) AND ((report IS NULL) OR (verdict IS NOT NULL)) AND ((kind <> 'reconcile'::text) OR (status <> 'SUCCESS'::text) OR (report IS NOT NULL)) AND ((verdict IS NULL) OR (report IS NOT NULL) OR ((verdict = 'INCONCLUSIVE'::text) AND (status = 'FAILED'::text)))))
+constraint etl.etl_runs only_reconciles_are_asked_for_singly: CHECK ((((kind = 'reconcile'::text) = ((requested_by IS NOT NULL) AND (requested_at IS NOT NULL))) AND ((kind = 'reconcile'::text) OR (status <> 'REQUESTED'::text))))
+constraint etl.etl_runs rows_balance: CHECK (((kind = 'reconcile'::text) OR (((rows_read + rows_added) = ((((rows_written + rows_unchanged) + rows_deduplicated) + rows_rejected) + rows_dropped)) AND (LEAST(rows_written, rows_unchanged, rows_deduplicated, rows_rejected, rows_dropped) >= 0))))
+constraint etl.etl_runs running_means_leased: CHECK ((((status = 'RUNNING'::text) = (lease_expires_at IS NOT NULL)) AND ((status = 'REQUESTED'::text) OR (runner_id IS NOT NULL))))
 constraint etl.etl_state candidate_is_whole: CHECK (((candidate_value IS NULL) = (candidate_at IS NULL)))
 constraint etl.etl_state etl_state_batch_no_check: CHECK ((batch_no >= 0))
 constraint etl.etl_state etl_state_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
@@ -314,12 +298,9 @@ CREATE INDEX etl_abandoned_targets_due ON etl.etl_abandoned_targets USING btree 
 CREATE INDEX etl_answers_oldest ON etl.etl_answers USING btree (begun_at)
 CREATE INDEX etl_pipelines_by_name ON etl.etl_pipelines USING btree (name COLLATE "C")
 CREATE INDEX etl_pipelines_changed ON etl.etl_pipelines USING btree (changed_xid)
-CREATE INDEX etl_pipelines_leased ON etl.etl_pipelines USING btree (lease_expires_at) WHERE (status = ANY (ARRAY['RUNNING'::text, 'PAUSE_REQUESTED'::text, 'CANCEL_REQUESTED'::text]))
 CREATE INDEX etl_pipelines_scheduled ON etl.etl_pipelines USING btree (next_run_at NULLS FIRST, id) WHERE (enabled AND (schedule_interval IS NOT NULL) AND (schedule_error IS NULL))
 CREATE INDEX etl_pipelines_stopped ON etl.etl_pipelines USING btree (name COLLATE "C") WHERE (status = ANY (ARRAY['PAUSED'::text, 'FAILED'::text]))
 CREATE INDEX etl_pipelines_waiting ON etl.etl_pipelines USING btree (run_requested_at, id) WHERE (enabled AND (status = 'RUN_REQUESTED'::text))
-CREATE INDEX etl_reconciles_newest ON etl.etl_reconciles USING btree (pipeline_id, requested_at DESC, id DESC)
-CREATE INDEX etl_reconciles_open ON etl.etl_reconciles USING btree (requested_at, id) WHERE (status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text]))
 CREATE INDEX etl_rejects_newest ON etl.etl_rejects USING btree (pipeline_id, id DESC)
 CREATE INDEX etl_rejects_of_failed_run ON etl.etl_rejects USING btree (pipeline_id) WHERE of_failed_run
 CREATE INDEX etl_rejects_to_retry ON etl.etl_rejects USING btree (pipeline_id, id) WHERE (retry_requested_at IS NOT NULL)
@@ -327,8 +308,10 @@ CREATE INDEX etl_runs_changed ON etl.etl_runs USING btree (changed_xid)
 CREATE INDEX etl_runs_newest ON etl.etl_runs USING btree (pipeline_id, started_at DESC, id DESC)
 CREATE INDEX etl_runs_newest_of_all ON etl.etl_runs USING btree (started_at DESC, id DESC)
 CREATE INDEX etl_runs_newest_stopped ON etl.etl_runs USING btree (started_at DESC, id DESC) WHERE (status = ANY (ARRAY['PAUSED'::text, 'FAILED'::text]))
-CREATE INDEX etl_runs_newest_success ON etl.etl_runs USING btree (pipeline_id, started_at DESC) WHERE ((status = 'SUCCESS'::text) AND (data_path IS DISTINCT FROM 'none'::text))
+CREATE INDEX etl_runs_newest_success ON etl.etl_runs USING btree (pipeline_id, started_at DESC) WHERE ((status = 'SUCCESS'::text) AND (kind = 'load'::text))
 CREATE INDEX etl_runs_oldest ON etl.etl_runs USING btree (finished_at) WHERE (finished_at IS NOT NULL)
+CREATE INDEX etl_runs_other_kinds ON etl.etl_runs USING btree (pipeline_id, started_at DESC, id DESC) WHERE (kind <> 'load'::text)
+CREATE INDEX etl_runs_other_kinds_of_all ON etl.etl_runs USING btree (started_at DESC, id DESC) WHERE (kind <> 'load'::text)
 CREATE UNIQUE INDEX api_keys_pkey ON etl.api_keys USING btree (id)
 CREATE UNIQUE INDEX audit_log_pkey ON etl.audit_log USING btree (id)
 CREATE UNIQUE INDEX etl_abandoned_targets_pkey ON etl.etl_abandoned_targets USING btree (id)
@@ -336,14 +319,13 @@ CREATE UNIQUE INDEX etl_answers_pkey ON etl.etl_answers USING btree (actor, key,
 CREATE UNIQUE INDEX etl_pipeline_tasks_pipeline_id_order_index_key ON etl.etl_pipeline_tasks USING btree (pipeline_id, order_index)
 CREATE UNIQUE INDEX etl_pipeline_tasks_pkey ON etl.etl_pipeline_tasks USING btree (id)
 CREATE UNIQUE INDEX etl_pipeline_versions_pkey ON etl.etl_pipeline_versions USING btree (pipeline_id, version)
+CREATE UNIQUE INDEX etl_pipelines_held ON etl.etl_pipelines USING btree (run_id) WHERE (run_id IS NOT NULL)
 CREATE UNIQUE INDEX etl_pipelines_name_key ON etl.etl_pipelines USING btree (name)
 CREATE UNIQUE INDEX etl_pipelines_pkey ON etl.etl_pipelines USING btree (id)
-CREATE UNIQUE INDEX etl_reconciles_one_at_a_time ON etl.etl_reconciles USING btree (pipeline_id) WHERE (status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text]))
-CREATE UNIQUE INDEX etl_reconciles_pkey ON etl.etl_reconciles USING btree (id)
 CREATE UNIQUE INDEX etl_rejects_pkey ON etl.etl_rejects USING btree (id)
 CREATE UNIQUE INDEX etl_run_logs_pkey ON etl.etl_run_logs USING btree (run_id, id)
 CREATE UNIQUE INDEX etl_runners_pkey ON etl.etl_runners USING btree (id)
-CREATE UNIQUE INDEX etl_runs_one_at_a_time ON etl.etl_runs USING btree (pipeline_id) WHERE (status = 'RUNNING'::text)
+CREATE UNIQUE INDEX etl_runs_one_at_a_time ON etl.etl_runs USING btree (pipeline_id, lane) WHERE (status = ANY (ARRAY['REQUESTED'::text, 'RUNNING'::text]))
 CREATE UNIQUE INDEX etl_runs_pkey ON etl.etl_runs USING btree (id)
 CREATE UNIQUE INDEX etl_state_pkey ON etl.etl_state USING btree (pipeline_id)
 CREATE UNIQUE INDEX schema_migrations_pkey ON etl.schema_migrations USING btree (version)
@@ -353,7 +335,7 @@ CREATE TRIGGER forget_plan BEFORE UPDATE OF schedule_interval, enabled ON etl.et
 CREATE TRIGGER forget_trouble BEFORE INSERT OR UPDATE OF status ON etl.etl_pipelines FOR EACH ROW EXECUTE FUNCTION etl.forget_trouble()
 CREATE TRIGGER note_abandoned_target AFTER UPDATE OF target_table ON etl.etl_pipelines FOR EACH ROW WHEN ((old.target_table IS DISTINCT FROM new.target_table)) EXECUTE FUNCTION etl.note_abandoned_target()
 CREATE TRIGGER note_abandoned_target_of_deleted AFTER DELETE ON etl.etl_pipelines FOR EACH ROW EXECUTE FUNCTION etl.note_abandoned_target()
-CREATE TRIGGER notify_runners AFTER INSERT OR UPDATE OF status ON etl.etl_reconciles FOR EACH ROW WHEN ((new.status = 'WAITING'::text)) EXECUTE FUNCTION etl.notify_runners()
+CREATE TRIGGER notify_runners AFTER INSERT OR UPDATE OF status ON etl.etl_runs FOR EACH ROW WHEN ((new.status = 'REQUESTED'::text)) EXECUTE FUNCTION etl.notify_runners()
 CREATE TRIGGER notify_runners AFTER INSERT OR UPDATE OF status, enabled ON etl.etl_pipelines FOR EACH ROW WHEN ((new.enabled AND (new.status = ANY (ARRAY['RUN_REQUESTED'::text, 'PAUSE_REQUESTED'::text])))) EXECUTE FUNCTION etl.notify_runners()
 CREATE TRIGGER notify_runners_of_schedule AFTER INSERT OR UPDATE OF schedule_interval, enabled ON etl.etl_pipelines FOR EACH ROW WHEN ((new.enabled AND (new.schedule_interval IS NOT NULL) AND (new.next_run_at IS NULL) AND (new.schedule_error IS NULL))) EXECUTE FUNCTION etl.notify_runners()
 CREATE TRIGGER notify_watchers AFTER UPDATE OF status ON etl.etl_runs FOR EACH ROW WHEN ((old.status IS DISTINCT FROM new.status)) EXECUTE FUNCTION etl.notify_watchers()
@@ -405,6 +387,7 @@ BEGIN
     NEW.failed_attempts := 0;
     NEW.trouble_code := NULL;
     NEW.trouble := NULL;
+    NEW.run_kind := 'load';
   ELSE
     NEW.status_before := coalesce(NEW.status_before, OLD.status, 'IDLE');
   END IF;
@@ -481,7 +464,6 @@ grant INSERT on etl.etl_answers to vitrina_meta
 grant INSERT on etl.etl_pipeline_tasks to vitrina_meta
 grant INSERT on etl.etl_pipeline_versions to vitrina_meta
 grant INSERT on etl.etl_pipelines to vitrina_meta
-grant INSERT on etl.etl_reconciles to vitrina_meta
 grant INSERT on etl.etl_rejects to vitrina_meta
 grant INSERT on etl.etl_rejects to vitrina_writer
 grant INSERT on etl.etl_run_logs to vitrina_meta
@@ -495,7 +477,6 @@ grant SELECT on etl.etl_answers to vitrina_meta
 grant SELECT on etl.etl_pipeline_tasks to vitrina_meta
 grant SELECT on etl.etl_pipeline_versions to vitrina_meta
 grant SELECT on etl.etl_pipelines to vitrina_meta
-grant SELECT on etl.etl_reconciles to vitrina_meta
 grant SELECT on etl.etl_rejects to vitrina_meta
 grant SELECT on etl.etl_run_logs to vitrina_meta
 grant SELECT on etl.etl_runners to vitrina_meta
@@ -508,15 +489,13 @@ grant UPDATE on etl.etl_abandoned_targets to vitrina_meta
 grant UPDATE on etl.etl_answers to vitrina_meta
 grant UPDATE on etl.etl_pipeline_tasks to vitrina_meta
 grant UPDATE on etl.etl_pipelines to vitrina_meta
-grant UPDATE on etl.etl_reconciles to vitrina_meta
 grant UPDATE on etl.etl_rejects to vitrina_meta
 grant UPDATE on etl.etl_runners to vitrina_meta
 grant UPDATE on etl.etl_runs to vitrina_meta
 grant UPDATE on etl.etl_state to vitrina_meta
 grant UPDATE on etl.etl_state to vitrina_writer
 
-grant SELECT (batch_size, config_version, enabled, id, lease_epoch, lease_expires_at, lease_owner, max_delete_percent, max_rejects, status) on etl.etl_pipelines to vitrina_writer
+grant SELECT (batch_size, config_version, enabled, id, lease_epoch, max_delete_percent, max_rejects, run_id, status) on etl.etl_pipelines to vitrina_writer
 grant SELECT (id, of_failed_run, pipeline_id) on etl.etl_rejects to vitrina_writer
 grant UPDATE (applied_version, batches, bytes, read_ms, rows_added, rows_deduplicated, rows_deleted, rows_dropped, rows_read, rows_rejected, rows_unchanged, rows_written, transform_ms, write_ms) on etl.etl_runs to vitrina_writer
 grant UPDATE (last_used_at, revoked_at) on etl.api_keys to vitrina_meta
-grant UPDATE (lease_expires_at) on etl.etl_pipelines to vitrina_writer

@@ -96,18 +96,22 @@ export type Run = {
   readonly id: string;
   readonly pipeline_id: string;
   readonly pipeline_name: string;
-  /** Which request it serves; every attempt of one request has the same number. */
+  /** load: moves rows; restore: brings the previous target back; reconcile: compares source and target. */
+  readonly kind: "load" | "restore" | "reconcile";
+  /** Which request it serves; every attempt of one request has the same number. 0 for a reconcile. */
   readonly run_request: number;
   readonly attempt: number;
-  /** HANDED_BACK: its runner was stopped, and another one goes on. CANCELLED: somebody ended it. */
-  readonly status: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK" | "CANCELLED";
+  /** REQUESTED: a reconcile that waits for a runner. HANDED_BACK: its runner was stopped, and another one goes on. CANCELLED: somebody ended it. */
+  readonly status: "REQUESTED" | "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK" | "CANCELLED";
   /** recovery: goes on for a runner that is gone; follow_up: reads anew what a resumed full load read in parts. */
   readonly trigger: "api" | "schedule" | "recovery" | "follow_up";
   /** The version it began with. */
   readonly config_version: number;
   /** The newest version whose changes it has taken up, between two batches. */
   readonly applied_version: number;
-  readonly runner_id: string;
+  /** Null before a runner has taken it. */
+  readonly runner_id: string | null;
+  /** While it is REQUESTED: since when. */
   readonly started_at: string;
   readonly finished_at: string | null;
   /** So far, while it runs. What was waited before an attempt is not counted. */
@@ -129,7 +133,7 @@ export type Run = {
   readonly batches: number;
   /** What the source's planner expects it to read; an estimate. */
   readonly estimated_rows: number | null;
-  /** How rows travel: push-down, stream or rows. */
+  /** How the rows of a load travel: push-down, stream or rows. */
   readonly data_path: string | null;
   /** How they become visible in the target. */
   readonly strategy: string | null;
@@ -149,6 +153,7 @@ export type Run = {
 };
 
 export type Reconcile = {
+  /** Also the id of its run. */
   readonly id: string;
   readonly pipeline_id: string;
   /** INCONCLUSIVE: differences that a run at the same time explains, or the time was not enough. */
@@ -704,7 +709,7 @@ export interface Operations {
       } | null;
       /** True when nothing of that request is waiting or under way any more. */
       readonly over: boolean;
-      /** The last run, or the last attempt of the request; null before it. */
+      /** The last run that loads or restores, or the last attempt of the request; null before it. */
       readonly last_run: Run | null;
     };
   };
@@ -789,7 +794,7 @@ export interface Operations {
       }[];
       /** Null on the last page. */
       readonly next: string | null;
-      readonly run_status: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK" | "CANCELLED";
+      readonly run_status: "REQUESTED" | "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK" | "CANCELLED";
       /** True when the run has ended and no more lines will come. */
       readonly over: boolean;
     };
@@ -839,8 +844,10 @@ export interface Operations {
       readonly limit?: number;
       /** The `next` of the page before. */
       readonly after?: string;
+      /** Only runs of this kind. */
+      readonly kind?: "load" | "restore" | "reconcile";
       /** Only runs of this status. */
-      readonly status?: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK" | "CANCELLED";
+      readonly status?: "REQUESTED" | "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK" | "CANCELLED";
       /** Only runs that were asked for like this. */
       readonly trigger?: "api" | "schedule" | "recovery" | "follow_up";
       /** Only runs that started later than this. */
@@ -1003,13 +1010,14 @@ export interface Operations {
         readonly last_seen_at: string;
         /** Null where it did not sign off. */
         readonly stopped_at: string | null;
-        /** The pipelines in its hands. */
+        /** The runs in its hands, each with its pipeline and that pipeline's status. */
         readonly holds: readonly {
           readonly pipeline_id: string;
           readonly pipeline_name: string;
           readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "CANCEL_REQUESTED" | "PAUSED" | "FAILED";
-          readonly run_id: string | null;
-          /** When others may take the pipeline, unless it is extended. */
+          readonly run_id: string;
+          readonly kind: "load" | "restore" | "reconcile";
+          /** When others may take the run over, unless it is extended. */
           readonly lease_expires_at: string;
         }[];
       }[];
@@ -1026,8 +1034,10 @@ export interface Operations {
       readonly limit?: number;
       /** The `next` of the page before. */
       readonly after?: string;
+      /** Only runs of this kind. */
+      readonly kind?: "load" | "restore" | "reconcile";
       /** Only runs of this status. */
-      readonly status?: "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK" | "CANCELLED";
+      readonly status?: "REQUESTED" | "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK" | "CANCELLED";
       /** Only runs that were asked for like this. */
       readonly trigger?: "api" | "schedule" | "recovery" | "follow_up";
       /** Only runs that started later than this. */

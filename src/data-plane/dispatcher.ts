@@ -3,14 +3,16 @@ import { type RetryClass, VitrinaError } from "../domain/error-catalogue.ts";
 import type { LeaseTiming } from "../domain/lease.ts";
 import { endAskedFor } from "../domain/pipeline-status.ts";
 import { decideRetry, mayPass, type RetryPolicy } from "../domain/retry-policy.ts";
+import { laneOf } from "../domain/run.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
 import type { Claim, RunFailure, RunOutcome } from "../meta-store/ports/run-queue.ts";
 import { redact } from "../observability/log.ts";
 import { databaseError } from "../postgres/errors.ts";
 import { TaskRetryLater } from "../tasks/retry-later.ts";
-import { type ExecutionEnd, executePipeline } from "./executor.ts";
+import type { ExecutionEnd } from "./executor.ts";
 import type { Heartbeat, Heartbeats } from "./heartbeat.ts";
 import type { EngineParts, RunControl } from "./run-context.ts";
+import { executeRun } from "./run-kinds.ts";
 import { type ReportParts, RunReport } from "./run-report.ts";
 
 export interface DispatcherParts extends Omit<EngineParts, "store">, ReportParts {
@@ -37,7 +39,7 @@ const OUTCOME_OF_END: Record<ExecutionEnd, RunOutcome> = {
 export async function dispatch(parts: DispatcherParts, claim: Claim, heldSince: number): Promise<void> {
   const report = new RunReport(parts, claim);
   const heartbeat = parts.heartbeats.hold(claim, heldSince, report.log);
-  parts.observer.pipelineTaken();
+  parts.observer.runTaken(laneOf(claim.kind));
   try {
     await runAttempts(parts, claim, heartbeat, report);
   } catch (error) {
@@ -45,7 +47,7 @@ export async function dispatch(parts: DispatcherParts, claim: Claim, heldSince: 
     else report.leftToRecovery(error);
   } finally {
     heartbeat.stop();
-    parts.observer.pipelineReleased();
+    parts.observer.runReleased(laneOf(claim.kind));
     report.log.end();
   }
 }
@@ -56,7 +58,8 @@ async function runAttempts(
   heartbeat: Heartbeat,
   report: RunReport,
 ): Promise<void> {
-  const { store, retry, stopSignal } = parts;
+  const { store, stopSignal } = parts;
+  const retry = retryPolicyOf(parts, first);
   const control = controlOf(first, heartbeat, stopSignal);
   const claimedAt = performance.now();
   for (let claim = first, tries = 1; ; tries += 1) {
@@ -77,8 +80,8 @@ async function runAttempts(
     const isNew = report.batches > 0;
     const troubledMs = first.troubledMs === null || isNew ? 0 : first.troubledMs + performance.now() - claimedAt;
     const askedMs = result instanceof TaskRetryLater ? result.delayMs : undefined;
-    const failed = { attempt: tries, troubledMs, retryForMs: claim.pipeline.retry_for_seconds * 1000, askedMs };
-    const decision = decideRetry(await retryClassOf(result, parts, claim), failed, retry, Math.random());
+    const failed = { attempt: tries, troubledMs, retryForMs: retry.forMs, askedMs };
+    const decision = decideRetry(await retryClassOf(result, parts, claim), failed, retry.policy, Math.random());
     const failure = { code: result.code, error: redact(`${result.message} ${result.hint}`) };
     switch (decision.action) {
       case "fail":
@@ -99,9 +102,20 @@ async function runAttempts(
   }
 }
 
+/** Whoever asked for a run that only reads waits for its answer, and can ask again: trouble is told at once. */
+function retryPolicyOf(
+  { retry }: DispatcherParts,
+  { kind, pipeline }: Claim,
+): { readonly policy: RetryPolicy; readonly forMs: number } {
+  return laneOf(kind) === "read"
+    ? { policy: { ...retry, maxAttempts: 1 }, forMs: 0 }
+    : { policy: retry, forMs: pipeline.retry_for_seconds * 1000 };
+}
+
 /** Asked before an attempt and between its batches. */
 function controlOf(claim: Claim, heartbeat: Heartbeat, stopSignal: AbortSignal): RunControl {
   return {
+    stopSignal,
     endSignal: heartbeat.endSignal,
     cancelSignal: heartbeat.cancelSignal,
     stopRequest() {
@@ -121,12 +135,12 @@ async function attempt(
   try {
     const request = control.stopRequest();
     if (request !== undefined) return { kind: request };
-    const { trigger, attempt, epoch, runnerId: runner_id, pipeline } = claim;
+    const { kind, trigger, attempt, epoch, runnerId: runner_id, pipeline } = claim;
     report.log.info(
-      { status: "RUNNING", trigger, attempt, epoch, runner_id, config_version: pipeline.config_version },
+      { kind, status: "RUNNING", trigger, attempt, epoch, runner_id, config_version: pipeline.config_version },
       "run started",
     );
-    return OUTCOME_OF_END[await executePipeline(parts, claim, control, report)];
+    return OUTCOME_OF_END[await executeRun(parts, claim, control, report)];
   } catch (error) {
     return databaseError(error, `run ${claim.pipeline.name}`);
   }

@@ -1,37 +1,22 @@
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import { mayPass } from "../domain/retry-policy.ts";
 import type { Watermark } from "../domain/watermark.ts";
-import type { Claim } from "../meta-store/ports/run-queue.ts";
 import { faultPoint } from "../observability/fault-points.ts";
 import { databaseError } from "../postgres/errors.ts";
 import { commitFenced, commitGivenUp, commitLoad, TooManyRejects } from "./commit.ts";
 import { moveBatches } from "./execute-batch.ts";
 import { isInParts, openLoad } from "./load.ts";
-import { restorePrevious } from "./restore.ts";
 import { retryRejects } from "./retry-rejects.ts";
 import { readRowsWithoutCursor } from "./rows-without-cursor.ts";
-import type { EarlyEnd, EngineParts, IncrementalLoad, Load, RunContext, RunControl } from "./run-context.ts";
-import type { RunReport } from "./run-report.ts";
+import type { EarlyEnd, IncrementalLoad, Load, RunContext } from "./run-context.ts";
 import { markTarget, requireNotAhead, requireSameTarget, takeMark } from "./target-loss.ts";
 
 /** `finished_in_parts`: complete, but read at several moments. */
 export type ExecutionEnd = "finished" | "finished_in_parts" | EarlyEnd;
 
-/** Runs one claimed pipeline to its end, its pause or its error: plan → read → transform → write → commit. */
-export async function executePipeline(
-  parts: EngineParts,
-  claim: Claim,
-  control: RunControl,
-  report: RunReport,
-): Promise<ExecutionEnd> {
-  await faultPoint("claimed");
-  const { pipeline } = claim;
-  const commit = parts.store.batchCommit(claim);
-  const run: RunContext = { parts, claim, pipeline, commit, control, report };
-  if (claim.restoreId !== null) {
-    await restorePrevious(run, claim.restoreId);
-    return "finished";
-  }
+/** Loads one claimed pipeline: plan → read → transform → write → commit. */
+export async function executePipeline(run: RunContext): Promise<ExecutionEnd> {
+  const { parts, pipeline, commit } = run;
   requireNotAhead(pipeline, await parts.store.state.get(pipeline.id));
   try {
     return await executeLoad(run);

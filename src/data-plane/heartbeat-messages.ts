@@ -1,5 +1,6 @@
 import type { LeaseTiming } from "../domain/lease.ts";
 import type { PipelineStatus } from "../domain/pipeline-status.ts";
+import type { RunLane } from "../domain/run.ts";
 import type { LeaseRenewal } from "../meta-store/ports/run-queue.ts";
 
 /** What the runner and its heartbeat thread say to each other. */
@@ -14,6 +15,7 @@ export interface HeldLease {
   /** Names the lease in every message: a pipeline can be claimed again while its lost claim is still being ended. */
   readonly key: string;
   readonly pipelineId: string;
+  readonly lane: RunLane;
   readonly epoch: number;
   /** By `monotonicMs`; until the first beat it counts from before the claim was sent. */
   readonly validUntil: number;

@@ -87,14 +87,15 @@ interface RenewedLease {
 
 async function askServer(connection: Client, asked: readonly Lease[]): Promise<Map<string, RenewedLease>> {
   const ids = asked.map(({ pipelineId }) => pipelineId);
+  const lanes = asked.map(({ lane }) => lane);
   const epochs = asked.map(({ epoch }) => epoch);
   // A connection without an answer is a dead one, though nobody said so: ending it fails the query.
   const giveUp = setTimeout(disconnect, timing.heartbeatMs);
   try {
-    const { rows } = await connection.query(renewal.statement, [ids, epochs, runnerId, timing.durationMs]);
+    const { rows } = await connection.query(renewal.statement, [ids, lanes, epochs, runnerId, timing.durationMs]);
     return new Map(
-      asked.flatMap(({ key, pipelineId, epoch }) => {
-        const row = rows.find((found) => found.id === pipelineId && found.epoch === epoch);
+      asked.flatMap(({ key, pipelineId, lane, epoch }) => {
+        const row = rows.find((found) => found.id === pipelineId && found.lane === lane && found.epoch === epoch);
         return row === undefined ? [] : [[key, row as RenewedLease]];
       }),
     );

@@ -4,6 +4,7 @@ import { Worker } from "node:worker_threads";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { LeaseTiming } from "../domain/lease.ts";
 import { endAskedFor, type PipelineStatus } from "../domain/pipeline-status.ts";
+import { laneOf } from "../domain/run.ts";
 import type { Claim, LeaseRenewal } from "../meta-store/ports/run-queue.ts";
 import type { Log } from "../observability/log.ts";
 import type { FromHeartbeatThread, HeartbeatThreadData, ToHeartbeatThread } from "./heartbeat-messages.ts";
@@ -66,7 +67,9 @@ export class Heartbeats {
 
   /** `heldSince` is the `monotonicMs` from before the claim was sent: from then on the lease runs. */
   hold(claim: Claim, heldSince: number, log: Log): Heartbeat {
-    const key = `${claim.pipeline.id} ${claim.epoch}`;
+    const { pipeline, kind, epoch } = claim;
+    const lane = laneOf(kind);
+    const key = `${pipeline.id} ${lane} ${epoch}`;
     const held = new HeldClaim(log, () => {
       this.#held.delete(key);
       this.#tell({ kind: "release", key });
@@ -74,7 +77,7 @@ export class Heartbeats {
     this.#held.set(key, held);
     const validUntil = heldSince + this.#options.timing.durationMs;
     this.#thread ??= this.#startThread();
-    this.#tell({ kind: "hold", lease: { key, pipelineId: claim.pipeline.id, epoch: claim.epoch, validUntil } });
+    this.#tell({ kind: "hold", lease: { key, pipelineId: pipeline.id, lane, epoch, validUntil } });
     return held;
   }
 

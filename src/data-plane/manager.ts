@@ -1,5 +1,6 @@
+import { laneOf, RUN_LANES, type RunLane } from "../domain/run.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
-import type { Claim, RescuedPipeline } from "../meta-store/ports/run-queue.ts";
+import type { Claim, RescuedRun } from "../meta-store/ports/run-queue.ts";
 import type { Log } from "../observability/log.ts";
 import type { RunLogs } from "../observability/run-logs.ts";
 import type { RunObserver } from "../observability/runner-metrics.ts";
@@ -7,12 +8,15 @@ import { monotonicMs } from "./heartbeat-messages.ts";
 import { RunLog } from "./run-log.ts";
 import { runSchedules } from "./scheduler.ts";
 
+/** Comparing takes much from source and target, and nobody waits for it as for a load: one at a time. */
+export const slotsFor = (concurrency: number): Readonly<Record<RunLane, number>> => ({ write: concurrency, read: 1 });
+
 export interface ManagerParts {
   readonly store: MetaStore;
   readonly runnerId: string;
   readonly leaseMs: number;
-  /** How many pipelines run at once in this process. */
-  readonly concurrency: number;
+  /** How many runs of each lane go on at once in this process. */
+  readonly slots: Readonly<Record<RunLane, number>>;
   /** Once it aborts, nothing more is claimed. */
   readonly stopSignal: AbortSignal;
   readonly log: Log;
@@ -22,10 +26,11 @@ export interface ManagerParts {
   dispatch(claim: Claim, heldSince: number): Promise<void>;
 }
 
-/** One tick: take lost pipelines back, request those that are due, then fill the free slots with waiting pipelines. */
+/** One tick: take lost runs back, request those that are due, then fill the free slots of each lane with what waits. */
 export class PipelineManager {
   readonly #parts: ManagerParts;
-  readonly #running = new Set<Promise<void>>();
+  /** By lane, so that comparing never keeps a load waiting. */
+  readonly #running: Record<RunLane, Set<Promise<void>>> = { write: new Set(), read: new Set() };
 
   constructor(parts: ManagerParts) {
     this.#parts = parts;
@@ -36,46 +41,43 @@ export class PipelineManager {
     const { store, log, runnerId } = this.#parts;
     for (const rescued of await store.queue.rescueExpired(runnerId)) this.#tellRescue(rescued);
     const nextDueMs = await runSchedules(store.schedules, log);
-    await this.#fillSlots(onSlotFree);
+    for (const lane of RUN_LANES) await this.#fillSlots(lane, onSlotFree);
     return nextDueMs;
   }
 
   /** The lost runner can no longer say why its run failed, so this one does. */
-  #tellRescue({ id, name, status, runId, code }: RescuedPipeline): void {
+  #tellRescue({ id, name, status, runId, kind, code }: RescuedRun): void {
     const { log, runLogs, observer } = this.#parts;
-    const message = "pipeline rescued from a lost runner";
-    if (runId === null) {
-      log.warn({ pipeline: name, pipeline_id: id, status }, message);
-      return;
-    }
     const runLog = new RunLog(log, runLogs, { pipeline: name, pipeline_id: id, run_id: runId });
-    // Without a code it was cancelled: nothing went wrong that anybody wanted.
-    if (code === null) runLog.warn({ status }, message);
-    else runLog.error({ status, code }, message);
+    const message = `${laneOf(kind) === "write" ? "pipeline" : kind} rescued from a lost runner`;
+    // Without a code nothing went wrong that anybody wanted: it was cancelled, or begins again.
+    if (code === null) runLog.warn({ kind, status }, message);
+    else runLog.error({ kind, status, code }, message);
     runLog.end();
-    if (code !== null) observer.runRescued();
+    if (code !== null) observer.runRescued(kind);
   }
 
-  async #fillSlots(onSlotFree: () => void): Promise<void> {
-    const { store, runnerId, leaseMs, concurrency, stopSignal, dispatch } = this.#parts;
-    while (this.#running.size < concurrency && !stopSignal.aborted) {
+  async #fillSlots(lane: RunLane, onSlotFree: () => void): Promise<void> {
+    const { store, runnerId, leaseMs, slots, stopSignal, dispatch } = this.#parts;
+    const running = this.#running[lane];
+    while (running.size < slots[lane] && !stopSignal.aborted) {
       const heldSince = monotonicMs();
-      const claim = await store.queue.claimNext(runnerId, leaseMs);
+      const claim = await store.queue.claimNext(runnerId, leaseMs, lane);
       if (claim === undefined) return;
       const run = dispatch(claim, heldSince).finally(() => {
-        this.#running.delete(run);
+        running.delete(run);
         onSlotFree();
       });
-      this.#running.add(run);
+      running.add(run);
     }
   }
 
   /** Resolves when every run of this process has ended. */
   async drain(): Promise<void> {
-    await Promise.all(this.#running);
+    await Promise.all(RUN_LANES.flatMap((lane) => [...this.#running[lane]]));
   }
 
   get runningCount(): number {
-    return this.#running.size;
+    return this.#running.write.size + this.#running.read.size;
   }
 }

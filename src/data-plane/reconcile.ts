@@ -15,25 +15,21 @@ import {
   LISTED_KEYS,
 } from "../domain/reconcile.ts";
 import { parseTaskPlan } from "../domain/task-plan.ts";
-import type { MetaStore } from "../meta-store/meta-store.ts";
-import type { ReconcileOutcome } from "../meta-store/ports/reconciles.ts";
+import type { ReconcileFindings } from "../meta-store/ports/reconciles.ts";
 import type { PipelineState } from "../meta-store/ports/state.ts";
 import { faultPoint } from "../observability/fault-points.ts";
 import { openChain } from "../tasks/open-chain.ts";
 import type { Transform } from "../tasks/task.ts";
+import type { ExecutionEnd } from "./executor.ts";
 import { closeAll, withPlainTypes } from "./load.ts";
 import { openSource } from "./open-source.ts";
-import type { EngineParts } from "./run-context.ts";
+import type { EngineParts, RunContext } from "./run-context.ts";
 
-export interface ReconcileParts extends Pick<EngineParts, "connectors" | "tasks" | "targets"> {
-  readonly store: Pick<MetaStore, "state" | "runs">;
-}
-
-export interface ReconcileControl {
+interface ReconcileControl {
   /** Aborts when nobody waits for the result any more: everything that is open is closed. */
   readonly signal: AbortSignal;
   /** Told after each batch. */
-  onProgress(rowsCompared: number): void;
+  onProgress(rowsCompared: number): Promise<void>;
 }
 
 /** When a full load comes in between, both sides are read once more, after it has ended. */
@@ -41,12 +37,34 @@ const MOST_COMPARISONS = 2;
 const LONGEST_WAIT_FOR_RUN_MS = 60_000;
 const LOOK_AT_RUN_EVERY_MS = 500;
 
-/** Reads the source as a run would, and compares it with the target. Changes neither. */
-export async function reconcile(
-  parts: ReconcileParts,
+/** Compares, and keeps what was found. A runner that stops gives it back as a whole: another one begins again. */
+export async function executeReconcile({ parts, claim, pipeline, control, report }: RunContext): Promise<ExecutionEnd> {
+  const { reconciles } = parts.store;
+  try {
+    const findings = await reconcile(parts, pipeline, {
+      signal: AbortSignal.any([control.endSignal, control.stopSignal]),
+      onProgress: (rowsCompared) => reconciles.noteCompared(claim, rowsCompared),
+    });
+    await reconciles.keepFindings(claim, findings);
+    report.log.info(
+      { verdict: findings.verdict, rows_compared: findings.report.source.rows_read },
+      "source and target compared",
+    );
+  } catch (error) {
+    const end = control.stopRequest();
+    if (end === undefined) throw error;
+    return end;
+  }
+  await faultPoint("before_finish");
+  return "finished";
+}
+
+/** Reads the source as a load would, and compares it with the target. Changes neither. */
+async function reconcile(
+  parts: EngineParts,
   pipeline: Pipeline,
   control: ReconcileControl,
-): Promise<ReconcileOutcome & { status: "MATCH" | "DIFFERENT" | "INCONCLUSIVE" }> {
+): Promise<ReconcileFindings> {
   for (let passes = 1; ; passes += 1) {
     const { found, rowsRead, columns, circumstances } = await comparePass(parts, pipeline, control);
     const tryAgain = hasDifferences(found) && isExplainedByRun(circumstances) && passes < MOST_COMPARISONS;
@@ -56,7 +74,7 @@ export async function reconcile(
     }
     const { source, ...rest } = found;
     return {
-      status: judge(found, circumstances),
+      verdict: judge(found, circumstances),
       report: {
         source: { rows_read: rowsRead, ...source },
         ...rest,
@@ -75,7 +93,7 @@ interface Pass {
   readonly circumstances: Circumstances;
 }
 
-async function comparePass(parts: ReconcileParts, pipeline: Pipeline, control: ReconcileControl): Promise<Pass> {
+async function comparePass(parts: EngineParts, pipeline: Pipeline, control: ReconcileControl): Promise<Pass> {
   const before = await latestRun(parts, pipeline);
   // In this order: checkpoint, target, source. Decision 0017 says why.
   const state = await parts.store.state.get(pipeline.id);
@@ -95,7 +113,7 @@ async function comparePass(parts: ReconcileParts, pipeline: Pipeline, control: R
 }
 
 async function compareAll(
-  parts: ReconcileParts,
+  parts: EngineParts,
   pipeline: Pipeline,
   state: PipelineState,
   { signal, onProgress }: ReconcileControl,
@@ -140,7 +158,7 @@ async function compareAll(
     for (const { request, standing } of readsOf(pipeline, state, read)) {
       await addRows(reader, request, standing, (rows) => {
         rowsRead += rows;
-        onProgress(rowsRead);
+        return onProgress(rowsRead);
       });
     }
     await faultPoint("reconcile_read");
@@ -194,7 +212,7 @@ async function addRows(
   { source, transform, comparison, batchSize, signal }: ReaderParts,
   request: ReadRequest,
   standing: Read["standing"],
-  onRows: (rows: number) => void,
+  onRows: (rows: number) => Promise<void>,
 ): Promise<void> {
   const reader = await source.open(request);
   const closeReader = (): void => void reader.close();
@@ -206,7 +224,7 @@ async function addRows(
       signal.throwIfAborted();
       const batch = await reader.read(batchSize);
       await comparison.add(await transformed(batch), standing);
-      onRows(batch.count);
+      await onRows(batch.count);
       await faultPoint("reconcile_batch");
       if (batch.isLast) return;
     }
@@ -216,11 +234,11 @@ async function addRows(
   }
 }
 
-async function latestRun({ store }: ReconcileParts, { id }: Pipeline) {
-  return (await store.runs.list(id, { limit: 1 })).items[0];
+async function latestRun({ store }: EngineParts, { id }: Pipeline) {
+  return (await store.runs.list(id, { limit: 1 }, { lane: "write" })).items[0];
 }
 
-async function untilRunEnds(parts: ReconcileParts, pipeline: Pipeline, signal: AbortSignal): Promise<void> {
+async function untilRunEnds(parts: EngineParts, pipeline: Pipeline, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + LONGEST_WAIT_FOR_RUN_MS;
   while (performance.now() < deadline && (await latestRun(parts, pipeline))?.status === "RUNNING") {
     await delay(LOOK_AT_RUN_EVERY_MS, undefined, { signal });

@@ -21,10 +21,12 @@ export interface EngineParts {
   readonly connectors: Connectors;
   readonly tasks: TaskHost;
   readonly targets: Targets;
-  readonly store: Pick<MetaStore, "state" | "batchCommit" | "seesMark" | "rejects">;
+  readonly store: Pick<MetaStore, "state" | "batchCommit" | "seesMark" | "rejects" | "runs" | "reconciles">;
 }
 
 export interface RunControl {
+  /** Aborts when the runner stops: for work that cannot go on elsewhere, and need not be brought to a good point. */
+  readonly stopSignal: AbortSignal;
   /** Asked between two batches; what it answers is done before the next batch is read. */
   stopRequest(): EarlyEnd | undefined;
   /** Aborts when the lease is lost or the run is cancelled: what shall not be committed need not be computed. */

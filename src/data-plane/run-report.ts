@@ -1,6 +1,6 @@
 import type { Tracer } from "@opentelemetry/api";
 import type { PipelineStatus } from "../domain/pipeline-status.ts";
-import type { BatchCounters } from "../domain/run.ts";
+import type { BatchCounters, RunKind } from "../domain/run.ts";
 import type { BatchEffort } from "../meta-store/ports/batch-commit.ts";
 import type { Claim, RunFailure, RunOutcome } from "../meta-store/ports/run-queue.ts";
 import type { Log } from "../observability/log.ts";
@@ -37,6 +37,7 @@ interface RunTotals {
 export class RunReport {
   readonly log: RunLog;
   readonly observer: RunObserver;
+  readonly #kind: RunKind;
   readonly #tracer: Tracer;
   #trace: RunTrace;
   #startedAt = performance.now();
@@ -44,6 +45,7 @@ export class RunReport {
 
   constructor({ log, runLogs, tracer, observer }: ReportParts, claim: Claim) {
     this.observer = observer;
+    this.#kind = claim.kind;
     this.#tracer = tracer;
     this.#trace = new RunTrace(tracer, claim);
     this.log = new RunLog(log, runLogs, idsOf(claim, this.#trace));
@@ -56,7 +58,7 @@ export class RunReport {
       "attempt failed; trying again",
     );
     this.#endTrace("failed", failure.code);
-    this.observer.runEnded("failed", performance.now() - this.#startedAt, failure.code);
+    this.#countEnd("failed", failure.code);
     this.#moveTo(next);
   }
 
@@ -65,7 +67,8 @@ export class RunReport {
     this.#startedAt = performance.now();
   }
 
-  ended(outcome: RunOutcome, status: PipelineStatus): void {
+  /** `status` is the pipeline's afterwards, where the run has a part in it. */
+  ended(outcome: RunOutcome, status: PipelineStatus | undefined): void {
     const code = "code" in outcome ? outcome.code : undefined;
     if (outcome.kind === "waiting" && status === "RUN_REQUESTED") {
       const { error, waitMs: wait_ms } = outcome;
@@ -73,8 +76,7 @@ export class RunReport {
     }
     this.log.info({ outcome: outcome.kind, status, ...this.#totalsNow() }, "run ended");
     this.#endTrace(outcome.kind, code);
-    const result = code === undefined ? resultOf(outcome, status) : "failed";
-    this.observer.runEnded(result, performance.now() - this.#startedAt, code);
+    this.#countEnd(code === undefined ? resultOf(outcome, status) : "failed", code);
   }
 
   /** How many this attempt has committed. */
@@ -120,6 +122,10 @@ export class RunReport {
     return { ...this.#totals, duration_ms: msSince(this.#startedAt) };
   }
 
+  #countEnd(result: RunResult, code: string | undefined): void {
+    this.observer.runEnded(this.#kind, result, performance.now() - this.#startedAt, code);
+  }
+
   #endTrace(result: string, error?: string): void {
     const { duration_ms: _, ...counts } = this.#totalsNow();
     this.#trace.end({ result, ...counts }, error);
@@ -145,11 +151,11 @@ export class RunReport {
 }
 
 /** A run may find everything read and still be paused, so only the status afterwards tells how it ended. */
-function resultOf({ kind }: RunOutcome, status: PipelineStatus): RunResult {
+function resultOf({ kind }: RunOutcome, status: PipelineStatus | undefined): RunResult {
   if (kind === "cancelled") return "cancelled";
   if (status === "PAUSED") return "paused";
   if (kind === "succeeded") return "success";
-  return status === "RUN_REQUESTED" ? "handed_back" : "cancelled";
+  return status === "RUN_REQUESTED" || status === undefined ? "handed_back" : "cancelled";
 }
 
 function idsOf({ pipeline, runId }: Claim, { traceId }: RunTrace) {

@@ -17,11 +17,12 @@ export class RunTrace {
   readonly #context: Context;
   readonly #ids: Attributes;
 
-  constructor(tracer: Tracer, { pipeline, runId, attempt, trigger }: Claim) {
+  constructor(tracer: Tracer, { kind, pipeline, runId, attempt, trigger }: Claim) {
     this.#tracer = tracer;
     this.#ids = { "vitrina.pipeline.id": pipeline.id, "vitrina.run.id": runId };
     const more = {
       "vitrina.pipeline.name": pipeline.name,
+      "vitrina.run.kind": kind,
       "vitrina.run.attempt": attempt,
       "vitrina.run.trigger": trigger,
     };

@@ -9,8 +9,7 @@ import { ClearAwaySlot } from "./clear-away.ts";
 import { type DispatcherParts, dispatch } from "./dispatcher.ts";
 import { Heartbeats } from "./heartbeat.ts";
 import { monotonicMs } from "./heartbeat-messages.ts";
-import { PipelineManager } from "./manager.ts";
-import { ReconcileSlot } from "./reconcile-slot.ts";
+import { PipelineManager, slotsFor } from "./manager.ts";
 import { HistoryCleaner } from "./run-history.ts";
 
 export interface RunnerOptions
@@ -38,7 +37,6 @@ export class Runner {
   readonly #options: RunnerOptions;
   readonly #heartbeats: Heartbeats;
   readonly #manager: PipelineManager;
-  readonly #reconciles: ReconcileSlot;
   readonly #clearAway: ClearAwaySlot;
   readonly #history: HistoryCleaner;
   readonly #stop = new AbortController();
@@ -59,14 +57,13 @@ export class Runner {
       store,
       runnerId: this.id,
       leaseMs,
-      concurrency,
+      slots: slotsFor(concurrency),
       stopSignal,
       log,
       runLogs,
       observer,
       dispatch: (claim, heldSince) => dispatch(parts, claim, heldSince),
     });
-    this.#reconciles = new ReconcileSlot({ ...options, runnerId: this.id, timing, stopSignal });
     this.#clearAway = new ClearAwaySlot(options);
     this.#history = new HistoryCleaner(options);
   }
@@ -96,7 +93,6 @@ export class Runner {
   /** One look at the meta-store: rescue, schedule, claim, dispatch, tidy up. Returns how long to sleep at most. */
   async tick(): Promise<number> {
     const nextDueMs = await this.#manager.tick(() => this.wake());
-    await this.#reconciles.tick(() => this.wake());
     await this.#clearAway.tick();
     await this.#history.tick();
     return Math.min(nextDueMs, this.#options.pollMs);
@@ -122,7 +118,7 @@ export class Runner {
     await this.#subscription?.close();
     const timeout = new AbortController();
     const drained = await Promise.race([
-      Promise.all([this.#manager.drain(), this.#reconciles.drain(), this.#clearAway.drain()]).then(() => true),
+      Promise.all([this.#manager.drain(), this.#clearAway.drain()]).then(() => true),
       delay(stopTimeoutMs, false, { signal: timeout.signal }).catch(() => false),
     ]);
     timeout.abort();

@@ -1,8 +1,11 @@
 import { z } from "zod";
+import type { RunStatus } from "./run.ts";
 
-/** A comparison of source and target: what it found, and what that means. */
+/** A comparison of source and target: what it found, and what that means. It is a run of its own kind. */
 
+export type Verdict = "MATCH" | "DIFFERENT" | "INCONCLUSIVE";
 const RECONCILE_STATUSES = ["WAITING", "RUNNING", "MATCH", "DIFFERENT", "INCONCLUSIVE", "FAILED"] as const;
+type ReconcileStatus = (typeof RECONCILE_STATUSES)[number];
 
 /** So many keys of each kind are listed; all are counted. */
 export const LISTED_KEYS = 100;
@@ -57,7 +60,7 @@ const reportSchema = z.object({
 export type ReconcileReport = z.infer<typeof reportSchema>;
 
 export const reconcileSchema = z.object({
-  id: z.guid(),
+  id: z.guid().describe("Also the id of its run."),
   pipeline_id: z.guid(),
   status: z
     .enum(RECONCILE_STATUSES)
@@ -74,6 +77,16 @@ export const reconcileSchema = z.object({
   error: z.string().nullable(),
 });
 export type Reconcile = z.infer<typeof reconcileSchema>;
+
+export function reconcileStatus(status: RunStatus, verdict: Verdict | null): ReconcileStatus {
+  if (status === "REQUESTED") return "WAITING";
+  return status === "RUNNING" ? "RUNNING" : (verdict ?? "FAILED");
+}
+
+/** Trouble that may pass, or a lack of time, says nothing about source and target; any other must be put right first. */
+export function verdictOfFailure(failure: { readonly code: string; readonly mayPass: boolean }): Verdict | null {
+  return failure.mayPass || failure.code === "STATEMENT_TIMEOUT" ? "INCONCLUSIVE" : null;
+}
 
 /** What may explain a difference. */
 export interface Circumstances {
@@ -96,7 +109,7 @@ export function isExplainedByRun({ mode, runWasActive }: Circumstances): boolean
   return mode === "full" && runWasActive;
 }
 
-export function judge(found: Differences, circumstances: Circumstances): "MATCH" | "DIFFERENT" | "INCONCLUSIVE" {
+export function judge(found: Differences, circumstances: Circumstances): Verdict {
   if (!hasDifferences(found)) return "MATCH";
   return isExplainedByRun(circumstances) ? "INCONCLUSIVE" : "DIFFERENT";
 }

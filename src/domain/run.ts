@@ -1,8 +1,34 @@
 import { z } from "zod";
 
-/** One attempt to execute a pipeline, and how its rows are counted. */
+/** One attempt to do something with a pipeline, and how its rows are counted. */
 
-export const RUN_STATUSES = ["RUNNING", "SUCCESS", "FAILED", "PAUSED", "HANDED_BACK", "CANCELLED"] as const;
+/**
+ * - `load`: moves rows from the source to the target.
+ * - `restore`: brings back the target as it was before the last full load.
+ * - `reconcile`: compares source and target, and changes neither.
+ */
+export const RUN_KINDS = ["load", "restore", "reconcile"] as const;
+export type RunKind = (typeof RUN_KINDS)[number];
+
+/** A pipeline has at most one run in each lane at a time. Its status tells of the one that writes. */
+export const RUN_LANES = ["write", "read"] as const;
+export type RunLane = (typeof RUN_LANES)[number];
+
+const LANE_OF: Record<RunKind, RunLane> = { load: "write", restore: "write", reconcile: "read" };
+
+export function laneOf(kind: RunKind): RunLane {
+  return LANE_OF[kind];
+}
+
+export const RUN_STATUSES = [
+  "REQUESTED",
+  "RUNNING",
+  "SUCCESS",
+  "FAILED",
+  "PAUSED",
+  "HANDED_BACK",
+  "CANCELLED",
+] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
 export const RUN_TRIGGERS = ["api", "schedule", "recovery", "follow_up"] as const;
@@ -27,11 +53,18 @@ export const runSchema = z.object({
   id: z.guid(),
   pipeline_id: z.guid(),
   pipeline_name: z.string(),
-  run_request: z.int().describe("Which request it serves; every attempt of one request has the same number."),
+  kind: z
+    .enum(RUN_KINDS)
+    .describe("load: moves rows; restore: brings the previous target back; reconcile: compares source and target."),
+  run_request: z
+    .int()
+    .describe("Which request it serves; every attempt of one request has the same number. 0 for a reconcile."),
   attempt: z.int(),
   status: z
     .enum(RUN_STATUSES)
-    .describe("HANDED_BACK: its runner was stopped, and another one goes on. CANCELLED: somebody ended it."),
+    .describe(
+      "REQUESTED: a reconcile that waits for a runner. HANDED_BACK: its runner was stopped, and another one goes on. CANCELLED: somebody ended it.",
+    ),
   trigger: z
     .enum(RUN_TRIGGERS)
     .describe(
@@ -39,15 +72,15 @@ export const runSchema = z.object({
     ),
   config_version: z.int().describe("The version it began with."),
   applied_version: z.int().describe("The newest version whose changes it has taken up, between two batches."),
-  runner_id: z.guid(),
-  started_at: z.date(),
+  runner_id: z.guid().nullable().describe("Null before a runner has taken it."),
+  started_at: z.date().describe("While it is REQUESTED: since when."),
   finished_at: z.date().nullable(),
   duration_ms: count.describe("So far, while it runs. What was waited before an attempt is not counted."),
   ...countersShape,
   rows_deleted: count,
   batches: count,
   estimated_rows: count.nullable().describe("What the source's planner expects it to read; an estimate."),
-  data_path: z.string().nullable().describe("How rows travel: push-down, stream or rows."),
+  data_path: z.string().nullable().describe("How the rows of a load travel: push-down, stream or rows."),
   strategy: z.string().nullable().describe("How they become visible in the target."),
   rows_per_second: count.describe("Rows read per second, over the whole run so far."),
   bytes: count.describe("Read from the source, where known."),

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { PIPELINE_STATUSES } from "./pipeline-status.ts";
+import { RUN_KINDS } from "./run.ts";
 
 /** A process that executes pipelines, as others see it. */
 export const runnerSchema = z.object({
@@ -17,11 +18,12 @@ export const runnerSchema = z.object({
         pipeline_id: z.guid(),
         pipeline_name: z.string(),
         status: z.enum(PIPELINE_STATUSES),
-        run_id: z.guid().nullable(),
-        lease_expires_at: z.string().describe("When others may take the pipeline, unless it is extended."),
+        run_id: z.guid(),
+        kind: z.enum(RUN_KINDS),
+        lease_expires_at: z.string().describe("When others may take the run over, unless it is extended."),
       }),
     )
-    .describe("The pipelines in its hands."),
+    .describe("The runs in its hands, each with its pipeline and that pipeline's status."),
 });
 export type RunnerView = z.infer<typeof runnerSchema>;
 

@@ -28,7 +28,7 @@ export async function runOnce(
 }
 
 async function neverRun(store: MetaStore, pipelines: readonly Pipeline[]): Promise<Pipeline[]> {
-  const lastRuns = await Promise.all(pipelines.map(({ id }) => store.runs.list(id, { limit: 1 })));
+  const lastRuns = await Promise.all(pipelines.map(({ id }) => store.runs.list(id, { limit: 1 }, { kind: "load" })));
   return pipelines.filter(
     ({ enabled, status }, index) => enabled && status === "IDLE" && lastRuns[index]?.items.length === 0,
   );
@@ -42,7 +42,7 @@ async function followRun(
 ): Promise<Run | undefined> {
   let shownBatches = 0;
   while (!interrupted()) {
-    const [run] = (await store.runs.list(pipeline.id, { limit: 1 })).items;
+    const [run] = (await store.runs.list(pipeline.id, { limit: 1 }, { kind: "load" })).items;
     if (run !== undefined && run.batches > shownBatches) {
       shownBatches = run.batches;
       say(`  ${pipeline.name}: ${run.rows_read.toLocaleString("en")} rows`);

@@ -1,5 +1,6 @@
 import type { Registry } from "prom-client";
 import { openConnectors } from "../connectors/index.ts";
+import { slotsFor } from "../data-plane/manager.ts";
 import { Runner } from "../data-plane/runner.ts";
 import { leaseTiming } from "../domain/lease.ts";
 import { enableFaults } from "../observability/fault-points.ts";
@@ -51,7 +52,7 @@ export async function startRunner(
     targets: settings.targets,
     tasks,
     retry,
-    observer: createRunnerMetrics(registry, concurrency),
+    observer: createRunnerMetrics(registry, slotsFor(concurrency)),
     connectors: openConnectors({
       sources: settings.sources(urls),
       reading: {

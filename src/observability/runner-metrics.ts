@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
-import type { BatchCounters } from "../domain/run.ts";
+import { type BatchCounters, RUN_KINDS, RUN_LANES, type RunKind, type RunLane } from "../domain/run.ts";
 
 /** How a run ended that is in the run history. `handed_back`: its runner stops, and another run continues. */
 const RUN_RESULTS = ["success", "failed", "paused", "handed_back", "cancelled"] as const;
@@ -20,15 +20,15 @@ interface BatchTimes {
 export interface RunObserver {
   /** One look at the meta-store went well. */
   turned(): void;
-  pipelineTaken(): void;
-  pipelineReleased(): void;
+  runTaken(lane: RunLane): void;
+  runReleased(lane: RunLane): void;
   timeStage<T>(stage: RunStage, work: () => Promise<T>): Promise<T>;
   /** Once it is committed, so that what is counted is what the run's own record counts. */
   batchCommitted(counters: BatchCounters, times: BatchTimes): void;
   rowsDeleted(count: number): void;
-  runEnded(result: RunResult, durationMs: number, code?: string): void;
+  runEnded(kind: RunKind, result: RunResult, durationMs: number, code?: string): void;
   /** The run of a lost runner was ended in its place. */
-  runRescued(): void;
+  runRescued(kind: RunKind): void;
   leaseLost(): void;
   /** The meta-store did not answer, so nobody could be told how the run ended. */
   runAbandoned(): void;
@@ -51,20 +51,25 @@ const ROW_HELP: Record<keyof BatchCounters, string> = {
 const ROW_COUNTERS = Object.keys(ROW_HELP) as (keyof BatchCounters)[];
 
 /** Counts in memory, from the start of this process on. Nothing here has a label that grows with the number of pipelines. */
-export function createRunnerMetrics(registry: Registry, slots: number): RunObserver {
+export function createRunnerMetrics(registry: Registry, slots: Readonly<Record<RunLane, number>>): RunObserver {
   const metrics = createMetrics(registry);
-  metrics.slots.set(slots);
+  for (const lane of RUN_LANES) {
+    metrics.slots.set({ lane }, slots[lane]);
+    metrics.used.set({ lane }, 0);
+  }
   // A series that begins with its first event has no increase() to alert on.
-  for (const result of RUN_RESULTS) metrics.runs.inc({ result }, 0);
-  metrics.failures.inc({ code: "RUNNER_LOST" }, 0);
+  for (const kind of RUN_KINDS) {
+    for (const result of RUN_RESULTS) metrics.runs.inc({ kind, result }, 0);
+  }
+  metrics.failures.inc({ kind: "load", code: "RUNNER_LOST" }, 0);
 
   const observeBatch = (stage: string, ms: number): void => {
     if (ms > 0) metrics.batches.observe({ stage }, ms / 1000);
   };
   return {
     turned: () => metrics.lastTurn.setToCurrentTime(),
-    pipelineTaken: () => metrics.used.inc(),
-    pipelineReleased: () => metrics.used.dec(),
+    runTaken: (lane) => metrics.used.inc({ lane }),
+    runReleased: (lane) => metrics.used.dec({ lane }),
     async timeStage(stage, work) {
       const stop = metrics.stages.startTimer({ stage });
       try {
@@ -81,14 +86,14 @@ export function createRunnerMetrics(registry: Registry, slots: number): RunObser
       observeBatch("write", times.write_ms);
     },
     rowsDeleted: (count) => metrics.deleted.inc(count),
-    runEnded(result, durationMs, code) {
-      metrics.runs.inc({ result });
-      metrics.durations.observe({ result }, durationMs / 1000);
-      if (code !== undefined) metrics.failures.inc({ code });
+    runEnded(kind, result, durationMs, code) {
+      metrics.runs.inc({ kind, result });
+      metrics.durations.observe({ kind, result }, durationMs / 1000);
+      if (code !== undefined) metrics.failures.inc({ kind, code });
     },
-    runRescued() {
-      metrics.runs.inc({ result: "failed" });
-      metrics.failures.inc({ code: "RUNNER_LOST" });
+    runRescued(kind) {
+      metrics.runs.inc({ kind, result: "failed" });
+      metrics.failures.inc({ kind, code: "RUNNER_LOST" });
     },
     leaseLost: () => metrics.leaseLosses.inc(),
     runAbandoned: () => metrics.abandoned.inc(),
@@ -99,9 +104,10 @@ function createMetrics(registry: Registry) {
   const registers = [registry];
   const counter = (name: string, help: string, ...labelNames: string[]) =>
     new Counter({ name, help, labelNames, registers });
-  const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
-  const histogram = (name: string, help: string, label: string, buckets: number[]) =>
-    new Histogram({ name, help, labelNames: [label], buckets, registers });
+  const gauge = (name: string, help: string, ...labelNames: string[]) =>
+    new Gauge({ name, help, labelNames, registers });
+  const histogram = (name: string, help: string, labelNames: string[], buckets: number[]) =>
+    new Histogram({ name, help, labelNames, buckets, registers });
   return {
     rows: new Map(ROW_COUNTERS.map((name) => [name, counter(`vitrina_${name}_total`, ROW_HELP[name])])),
     deleted: counter("vitrina_rows_deleted_total", "Rows deleted from targets because their source has them no more."),
@@ -109,31 +115,36 @@ function createMetrics(registry: Registry) {
     batches: histogram(
       "vitrina_batch_duration_seconds",
       "How long committed batches took, by stage; in push-down the server does everything in write.",
-      "stage",
+      ["stage"],
       BATCH_BUCKETS,
     ),
     stages: histogram(
       "vitrina_run_stage_duration_seconds",
       "How long the parts of a run took: opening it, its batches, and making the result visible.",
-      "stage",
+      ["stage"],
       RUN_BUCKETS,
     ),
-    runs: counter("vitrina_runs_total", "Runs that ended, each attempt counted, by result.", "result"),
+    runs: counter("vitrina_runs_total", "Runs that ended, each attempt counted, by kind and result.", "kind", "result"),
     failures: counter(
       "vitrina_run_failures_total",
-      "Failed runs by the code of their error; RUNNER_LOST: this runner took them over from a lost one.",
+      "Failed runs by kind and the code of their error; RUNNER_LOST: this runner took them over from a lost one.",
+      "kind",
       "code",
     ),
     durations: histogram(
       "vitrina_run_duration_seconds",
-      "How long runs took from claim to end, by result.",
-      "result",
+      "How long runs took from claim to end, by kind and result.",
+      ["kind", "result"],
       RUN_BUCKETS,
     ),
     leaseLosses: counter("vitrina_lease_losses_total", "Runs this runner dropped because it had lost its lease."),
     abandoned: counter("vitrina_runs_abandoned_total", "Runs left to recovery because the meta-store did not answer."),
-    used: gauge("vitrina_runner_slots_used", "Pipelines in the hands of this runner."),
-    slots: gauge("vitrina_runner_slots", "Pipelines this runner executes at once at most (RUNNER_CONCURRENCY)."),
+    used: gauge("vitrina_runner_slots_used", "Runs in the hands of this runner, by lane.", "lane"),
+    slots: gauge(
+      "vitrina_runner_slots",
+      "Runs this runner executes at once at most: those that write (RUNNER_CONCURRENCY), and those that only read.",
+      "lane",
+    ),
     lastTurn: gauge(
       "vitrina_runner_last_turn_timestamp_seconds",
       "When this runner last looked for work and the meta-store answered.",

@@ -50,7 +50,7 @@ describe.each(SHAPES.filter((_, n) => LONG || n === 0 || n === SHAPES.length - 1
       await chaos.store.requests.run(pipeline.id, "api");
       for (const point of ["batch_committed:1", "checkpoint_recorded:2"]) {
         await diedAt(chaos.runner(`${point}:kill`), point);
-        await chaos.query("UPDATE etl.etl_pipelines SET lease_expires_at = clock_timestamp()");
+        await chaos.query("UPDATE etl.etl_runs SET lease_expires_at = clock_timestamp() WHERE status = 'RUNNING'");
       }
       await pauseAfterEveryBatch(true);
       chaos.runner();

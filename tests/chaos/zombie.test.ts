@@ -159,7 +159,7 @@ describe.concurrent("a runner whose event loop is blocked", () => {
 });
 
 async function endLeases({ query }: Chaos): Promise<void> {
-  await query("UPDATE etl.etl_pipelines SET lease_expires_at = clock_timestamp()");
+  await query("UPDATE etl.etl_runs SET lease_expires_at = clock_timestamp() WHERE status = 'RUNNING'");
 }
 
 /** Freezes one runner at the point, and has another one hold the pipeline before its first batch. */
@@ -190,7 +190,12 @@ async function readTrace({ query, target }: Chaos, { id }: Pipeline): Promise<un
       ["analytics.mart", "analytics._vitrina_checkpoint", ...tables],
     ]),
     checkpoint: await query("SELECT s.xmin, s::text FROM etl.etl_state s WHERE s.pipeline_id = $1", [id]),
-    runs: await query("SELECT r.xmin, r::text FROM etl.etl_runs r WHERE r.pipeline_id = $1 ORDER BY r.id", [id]),
+    // The lease of the run that goes on is renewed meanwhile.
+    runs: await query(
+      `SELECT CASE WHEN r.status <> 'RUNNING' THEN r.xmin END AS xmin, to_jsonb(r) - 'lease_expires_at' AS run
+         FROM etl.etl_runs r WHERE r.pipeline_id = $1 ORDER BY r.id`,
+      [id],
+    ),
   };
 }
 

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
 import type { Pipeline, PipelineId } from "../../src/domain/pipeline.ts";
+import { laneOf } from "../../src/domain/run.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
 import type { Claim, ScheduledPipeline } from "../../src/meta-store/ports/run-queue.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
@@ -39,7 +40,11 @@ async function openPostgres(): Promise<MetaStoreHarness> {
       };
       return store.batchCommit(claim).recordIn(session, batch);
     },
-    expireLease: (id) => change(id, "lease_expires_at = clock_timestamp() - interval '1 ms'"),
+    expireLease: (id) =>
+      database.query(
+        "UPDATE etl.etl_runs SET lease_expires_at = clock_timestamp() - interval '1 ms' WHERE pipeline_id = $1 AND status = 'RUNNING'",
+        [id],
+      ),
     planRun: (id, seconds) => change(id, "next_run_at = clock_timestamp() + make_interval(secs => $2)", seconds),
     setStatus: (id, status) => change(id, "status = $2", status),
   };
@@ -148,7 +153,13 @@ describe("claims", () => {
 describe("a lease renewed by another thread", () => {
   const renew = async (claims: Claim[], owner: string) => {
     const { statement } = store.queue.leaseRenewal();
-    const values = [claims.map(({ pipeline }) => pipeline.id), claims.map(({ epoch }) => epoch), owner, LEASE_MS];
+    const values = [
+      claims.map(({ pipeline }) => pipeline.id),
+      claims.map(({ kind }) => laneOf(kind)),
+      claims.map(({ epoch }) => epoch),
+      owner,
+      LEASE_MS,
+    ];
     return (await database.query(statement, values)) as { id: string; status: string; renewed: boolean }[];
   };
 
@@ -171,9 +182,7 @@ describe("a lease renewed by another thread", () => {
   it("passes over a row that somebody holds, so that the other leases do not wait for it", async () => {
     const owner = randomUUID();
     const [locked, free] = [await claimed({}, owner), await claimed({}, owner)];
-    const unlock = await holdLock(database.url, "SELECT FROM etl.etl_pipelines WHERE id = $1 FOR UPDATE", [
-      locked.pipeline.id,
-    ]);
+    const unlock = await holdLock(database.url, "SELECT FROM etl.etl_runs WHERE id = $1 FOR UPDATE", [locked.runId]);
     const answers = await renew([locked, free], owner);
     await unlock();
     expect(new Map(answers.map(({ id, renewed }) => [id, renewed]))).toEqual(
@@ -225,8 +234,9 @@ describe("the database itself", () => {
     const { id } = await create();
     const change = (assignment: string): Promise<unknown> =>
       database.query(`UPDATE etl.etl_pipelines SET ${assignment} WHERE id = $1`, [id]);
-    await expect(change("status = 'RUNNING'")).rejects.toThrow("held_means_leased");
-    await expect(change("lease_owner = gen_random_uuid()")).rejects.toThrow("held_means_leased");
+    await expect(change("status = 'RUNNING'")).rejects.toThrow("held_means_run");
+    await expect(change("status = 'RUNNING', run_id = gen_random_uuid()")).rejects.toThrow("run_id_fkey");
+    await expect(change("run_kind = 'reconcile'")).rejects.toThrow("run_kind_check");
     await expect(change("mode = 'incremental'")).rejects.toThrow("incremental_has_a_key");
     await expect(change("status = 'SOMETHING'")).rejects.toThrow("status_check");
     await expect(change("batch_size = 0")).rejects.toThrow("batch_size_check");
@@ -235,6 +245,11 @@ describe("the database itself", () => {
     const spoil = (assignment: string): Promise<unknown> =>
       database.query(`UPDATE etl.etl_runs SET ${assignment} WHERE id = $1`, [claim.runId]);
     await expect(spoil("rows_read = 5")).rejects.toThrow("rows_balance");
+    await expect(spoil("lease_expires_at = NULL")).rejects.toThrow("running_means_leased");
+    await expect(spoil("status = 'REQUESTED', lease_expires_at = NULL")).rejects.toThrow(
+      "only_reconciles_are_asked_for_singly",
+    );
+    await expect(spoil("verdict = 'MATCH'")).rejects.toThrow("judged_by_a_report");
     await expect(spoil("status = 'SUCCESS'")).rejects.toThrow("finished_when_ended");
     await expect(spoil("status = 'FAILED', finished_at = now()")).rejects.toThrow("failed_says_why");
   });

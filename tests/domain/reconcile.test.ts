@@ -1,5 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { type Circumstances, type Differences, explain, judge } from "../../src/domain/reconcile.ts";
+import {
+  type Circumstances,
+  type Differences,
+  explain,
+  judge,
+  reconcileStatus,
+  verdictOfFailure,
+} from "../../src/domain/reconcile.ts";
 
 const NOTHING = { count: 0, keys: [] };
 const SOURCE = {
@@ -22,6 +29,24 @@ const quiet = (mode: "full" | "incremental"): Circumstances => ({
   watermarkIsForeign: false,
 });
 const busy = (mode: "full" | "incremental"): Circumstances => ({ ...quiet(mode), runWasActive: true });
+
+describe("the run of a reconcile", () => {
+  it.each([
+    ["REQUESTED", null, "WAITING"],
+    ["RUNNING", "MATCH", "RUNNING"],
+    ["SUCCESS", "DIFFERENT", "DIFFERENT"],
+    ["FAILED", "INCONCLUSIVE", "INCONCLUSIVE"],
+    ["FAILED", null, "FAILED"],
+  ] as const)("that is %s, with the verdict %s, is told as %s", (status, verdict, told) => {
+    expect(reconcileStatus(status, verdict)).toBe(told);
+  });
+
+  it("that fails by trouble that may pass, or for lack of time, leaves the question open", () => {
+    expect(verdictOfFailure({ code: "DATABASE_BUSY", mayPass: true })).toBe("INCONCLUSIVE");
+    expect(verdictOfFailure({ code: "STATEMENT_TIMEOUT", mayPass: false })).toBe("INCONCLUSIVE");
+    expect(verdictOfFailure({ code: "TARGET_MISSING", mayPass: false })).toBeNull();
+  });
+});
 
 describe("judge", () => {
   it("R7 pending rows are no difference", () => {

@@ -138,7 +138,9 @@ describe("following a request", () => {
   it("counts a lost runner to the same request", async () => {
     const id = await createPipeline(api, "film");
     const lost = await claim(api, id);
-    await api.database.query("UPDATE etl.etl_pipelines SET lease_expires_at = now() - interval '1 minute'");
+    await api.database.query(
+      "UPDATE etl.etl_runs SET lease_expires_at = now() - interval '1 minute' WHERE status = 'RUNNING'",
+    );
     expect(await api.store.queue.rescueExpired(randomUUID())).toMatchObject([{ id, status: "RUN_REQUESTED" }]);
     const next = await claimAgain(id);
     const { items } = (await api.get(`/pipelines/${id}/runs?run_request=1`)).body;
@@ -167,9 +169,8 @@ describe("the listener behind it", () => {
       const heardOfIt = (): number => heard.filter((changed) => changed === id).length;
       await until("all three are heard of", () => heardOfIt() === 3);
       heard.length = 0;
-      await api.database.query("UPDATE etl.etl_runs SET batches = batches + 1 WHERE pipeline_id = $1", [id]);
       await api.database.query(
-        "UPDATE etl.etl_pipelines SET lease_expires_at = now() + interval '1 minute' WHERE id = $1",
+        "UPDATE etl.etl_runs SET batches = batches + 1, lease_expires_at = now() + interval '1 minute' WHERE pipeline_id = $1",
         [id],
       );
       await api.post(`/pipelines/${other}/run`);

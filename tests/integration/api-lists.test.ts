@@ -182,6 +182,16 @@ describe("ten thousand pipelines", () => {
       "etl_runs_newest",
     ],
     [
+      "the reconciles of one pipeline",
+      `SELECT r.* FROM etl.etl_runs r WHERE r.pipeline_id = '${randomUUID()}' AND r.kind = 'reconcile' ${newest}`,
+      "etl_runs_other_kinds",
+    ],
+    [
+      "the reconciles of all pipelines",
+      `SELECT r.* FROM etl.etl_runs r WHERE r.kind = 'reconcile' ${newest}`,
+      "etl_runs_other_kinds_of_all",
+    ],
+    [
       "pipelines that changed",
       "SELECT id FROM etl.etl_pipelines WHERE changed_xid >= '99999999' ORDER BY changed_xid LIMIT 1001",
       "etl_pipelines_changed",

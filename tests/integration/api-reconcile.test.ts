@@ -1,8 +1,18 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { ReconcileReport } from "../../src/domain/reconcile.ts";
-import type { ReconcileClaim } from "../../src/meta-store/ports/reconciles.ts";
-import { createPipeline, expectProblem, LEASE_MS, startTestApi, type TestApi } from "../support/api-client.ts";
+import type { ReconcileReport, Verdict } from "../../src/domain/reconcile.ts";
+import type { Claim } from "../../src/meta-store/ports/run-queue.ts";
+import {
+  claim as claimLoad,
+  createPipeline,
+  expectProblem,
+  LEASE_MS,
+  rowOf,
+  runTo,
+  startTestApi,
+  type TestApi,
+} from "../support/api-client.ts";
+import { until } from "../support/until.ts";
 
 let api: TestApi;
 beforeAll(async () => {
@@ -40,18 +50,26 @@ const REPORT: ReconcileReport = {
 };
 
 /** As a runner would take it. */
-async function claim(): Promise<ReconcileClaim> {
-  const claimed = await api.store.reconciles.claim(randomUUID(), LEASE_MS);
+async function claim(): Promise<Claim> {
+  const claimed = await api.store.queue.claimNext(randomUUID(), LEASE_MS, "read");
   if (claimed === undefined) throw new Error("there was nothing to claim");
   return claimed;
 }
+
+/** As a runner that has compared would. */
+async function judge(claimed: Claim, verdict: Verdict): Promise<void> {
+  await api.store.reconciles.keepFindings(claimed, { verdict, report: REPORT });
+  await api.store.queue.finishRun(claimed, { kind: "succeeded" });
+}
+
+const LOST = { code: "LEASE_LOST" };
 
 describe("asking for a reconcile", () => {
   it("R3.2 GET on the documents' path gives the last one, and says that there is none", async () => {
     await createPipeline(api, "film");
     expectProblem(await api.get("/pipelines/film/reconcile"), "RECONCILE_NOT_FOUND");
     await api.post("/pipelines/film/reconcile");
-    await api.store.reconciles.finish(await claim(), { status: "DIFFERENT", report: REPORT });
+    await judge(await claim(), "DIFFERENT");
     const first = await api.get("/pipelines/film/reconcile");
     expect(first).toMatchObject({ status: 200, body: { status: "DIFFERENT", report: { missing: { count: 1 } } } });
     const { body } = await api.post("/pipelines/film/reconcile");
@@ -75,15 +93,16 @@ describe("asking for a reconcile", () => {
     const asked = await Promise.all(Array.from({ length: 5 }, () => api.post(`/pipelines/${id}/reconcile`)));
     expect(new Set(asked.map(({ body }) => body.id)).size).toBe(1);
     const claimed = await claim();
-    expect(await api.store.reconciles.claim(randomUUID(), LEASE_MS)).toBeUndefined();
+    expect(claimed).toMatchObject({ kind: "reconcile", runId: asked[0]?.body.id });
+    expect(await api.store.queue.claimNext(randomUUID(), LEASE_MS, "read")).toBeUndefined();
     expect(await api.post(`/pipelines/${id}/reconcile`)).toMatchObject({
       status: 202,
-      body: { id: claimed.id, status: "RUNNING", config_version: 1 },
+      body: { id: claimed.runId, status: "RUNNING", config_version: 1 },
     });
-    expect(await api.store.reconciles.finish(claimed, { status: "DIFFERENT", report: REPORT })).toBe(true);
+    await judge(claimed, "DIFFERENT");
     const next = await api.post(`/pipelines/${id}/reconcile`);
-    expect(next.body.id).not.toBe(claimed.id);
-    expect(await api.get(`/pipelines/film/reconciles/${claimed.id}`)).toMatchObject({
+    expect(next.body.id).not.toBe(claimed.runId);
+    expect(await api.get(`/pipelines/film/reconciles/${claimed.runId}`)).toMatchObject({
       body: { status: "DIFFERENT", rows_compared: 2, report: JSON.parse(JSON.stringify(REPORT)), error: null },
     });
   });
@@ -98,10 +117,10 @@ describe("asking for a reconcile", () => {
     const id = await createPipeline(api, "film");
     await api.post("/pipelines/film/reconcile");
     const claimed = await claim();
-    expect(await api.store.reconciles.extend(claimed, LEASE_MS, 1)).toBe(true);
+    expect(await api.store.queue.extendLease(claimed, LEASE_MS)).toBe("RUNNING");
     expect(await api.delete(`/pipelines/${id}`)).toMatchObject({ status: 204 });
-    expect(await api.store.reconciles.extend(claimed, LEASE_MS, 2)).toBe(false);
-    expect(await api.store.reconciles.finish(claimed, { status: "MATCH", report: REPORT })).toBe(false);
+    expect(await api.store.queue.extendLease(claimed, LEASE_MS)).toBeUndefined();
+    await expect(judge(claimed, "MATCH")).rejects.toMatchObject(LOST);
   });
 });
 
@@ -111,7 +130,7 @@ describe("the reconciles of a pipeline", () => {
     const made: string[] = [];
     for (let n = 0; n < 5; n += 1) {
       made.unshift((await api.post(`/pipelines/${id}/reconcile`)).body.id);
-      await api.store.reconciles.finish(await claim(), { status: "MATCH", report: REPORT });
+      await judge(await claim(), "MATCH");
     }
     const first = (await api.get(`/pipelines/${id}/reconciles?limit=3`)).body;
     const second = (await api.get(`/pipelines/${id}/reconciles?limit=3&after=${first.next}`)).body;
@@ -130,21 +149,134 @@ describe("the reconciles of a pipeline", () => {
   });
 });
 
+describe("the run of a reconcile", () => {
+  it("R6.1 is in the history under the same id, and its kind tells it apart", async () => {
+    const id = await createPipeline(api, "film");
+    const load = await runTo(api, id, { kind: "succeeded" });
+    const { body: asked } = await api.post(`/pipelines/${id}/reconcile`);
+    const path = `/pipelines/${id}/runs`;
+    const waiting = { id: asked.id, kind: "reconcile", status: "REQUESTED", runner_id: null, duration_ms: 0 };
+    expect((await api.get(`${path}/${asked.id}`)).body).toMatchObject(waiting);
+    const claimed = await claim();
+    await api.store.reconciles.noteCompared(claimed, 1);
+    const running = {
+      ...waiting,
+      status: "RUNNING",
+      runner_id: claimed.runnerId,
+      rows_read: 1,
+      duration_ms: expect.any(Number),
+    };
+    expect((await api.get(`${path}/${asked.id}`)).body).toMatchObject(running);
+    expect((await api.get(`/pipelines/${id}/reconcile`)).body).toMatchObject({ status: "RUNNING", rows_compared: 1 });
+    await judge(claimed, "DIFFERENT");
+    const { items } = (await api.get(path)).body;
+    expect(items).toMatchObject([
+      {
+        id: asked.id,
+        kind: "reconcile",
+        status: "SUCCESS",
+        run_request: 0,
+        rows_read: 2,
+        rows_written: 0,
+        data_path: null,
+      },
+      { id: load.runId, kind: "load", status: "SUCCESS", run_request: 1 },
+    ]);
+    for (const [kind, ids] of [
+      ["load", [load.runId]],
+      ["reconcile", [asked.id]],
+      ["restore", []],
+    ] as const) {
+      for (const list of [path, "/runs"]) {
+        const found = (await api.get(`${list}?kind=${kind}`)).body.items;
+        expect(found.map((run: { id: string }) => run.id)).toEqual(ids);
+      }
+    }
+    expectProblem(await api.get("/runs?kind=other"), "INVALID_REQUEST");
+  });
+
+  it("R7 has no part in the status of the pipeline: neither its last run nor what is asked of it", async () => {
+    const id = await createPipeline(api, "film");
+    await api.post(`/pipelines/${id}/reconcile`);
+    const idle = { status: "IDLE", over: true, last_run: null };
+    expect((await api.get(`/pipelines/${id}/status`)).body).toMatchObject(idle);
+    expect((await api.get(`/pipelines/${id}/status?run_request=0`)).body).toMatchObject(idle);
+    const reading = await claim();
+    const before = await rowOf(api, id);
+    await judge(reading, "MATCH");
+    expect(await rowOf(api, id)).toEqual(before);
+
+    await api.post(`/pipelines/${id}/reconcile`);
+    const beside = await claim();
+    const load = await claimLoad(api, id);
+    await api.post(`/pipelines/${id}/cancel`);
+    expect(await api.store.queue.extendLease(load, LEASE_MS)).toBe("CANCEL_REQUESTED");
+    expect(await api.store.queue.extendLease(beside, LEASE_MS)).toBe("RUNNING");
+    expect((await api.get(`/pipelines/${id}/status`)).body.last_run).toMatchObject({ id: load.runId, kind: "load" });
+    expect(await api.store.queue.finishRun(load, { kind: "cancelled" })).toBe("IDLE");
+    await judge(beside, "MATCH");
+    expect((await api.get(`/pipelines/${id}/status`)).body.last_run).toMatchObject({ id: load.runId });
+  });
+
+  it("R4.7 the losses of one lane are not counted in the other", async () => {
+    const id = await createPipeline(api, "film");
+    await api.post(`/pipelines/${id}/run`);
+    for (let loss = 0; loss < 2; loss += 1) {
+      expect(await api.store.queue.claimNext(randomUUID(), LEASE_MS)).toBeDefined();
+      await expireAll();
+      await api.store.queue.rescueExpired(randomUUID());
+    }
+    // Between two losses, and newer than they are: it says nothing about the loads.
+    await api.post(`/pipelines/${id}/reconcile`);
+    await judge(await claim(), "MATCH");
+    await api.store.queue.claimNext(randomUUID(), LEASE_MS);
+    await expireAll();
+    expect(await api.store.queue.rescueExpired(randomUUID())).toMatchObject([{ kind: "load", status: "FAILED" }]);
+  });
+});
+
+const expireAll = (): Promise<unknown> =>
+  api.database.query("UPDATE etl.etl_runs SET lease_expires_at = now() - interval '1 second' WHERE status = 'RUNNING'");
+
 describe("the lease of a reconcile", () => {
   it("R4.7 passes to another runner when it has run out, and the first can change nothing any more", async () => {
-    await createPipeline(api, "film");
-    await api.post("/pipelines/film/reconcile");
+    const id = await createPipeline(api, "film");
+    const { body: asked } = await api.post("/pipelines/film/reconcile");
     const late = await claim();
-    await api.database.query("UPDATE etl.etl_reconciles SET lease_expires_at = now() - interval '1 second'");
+    await api.store.reconciles.keepFindings(late, { verdict: "MATCH", report: REPORT });
+    await expireAll();
+    expect(await api.store.queue.rescueExpired(randomUUID())).toMatchObject([
+      { id, runId: asked.id, kind: "reconcile", code: null },
+    ]);
+    expect((await api.get("/pipelines/film/reconcile")).body).toMatchObject({ status: "WAITING", report: null });
     const next = await claim();
-    expect(next).toMatchObject({ id: late.id, epoch: late.epoch + 1 });
-    expect(await api.store.reconciles.extend(late, LEASE_MS, 9)).toBe(false);
-    expect(await api.store.reconciles.finish(late, { status: "MATCH", report: REPORT })).toBe(false);
+    expect(next).toMatchObject({ runId: late.runId, epoch: late.epoch + 1, attempt: 2 });
+    expect(await api.store.queue.extendLease(late, LEASE_MS)).toBeUndefined();
+    await expect(api.store.reconciles.noteCompared(late, 9)).rejects.toMatchObject(LOST);
+    await expect(judge(late, "MATCH")).rejects.toMatchObject(LOST);
+    await expect(api.store.queue.finishRun(late, { kind: "succeeded" })).rejects.toMatchObject(LOST);
+    expect((await api.get("/pipelines/film/reconcile")).body).toMatchObject({ status: "RUNNING", rows_compared: 0 });
     const failure = { code: "DATABASE_BUSY", error: "It took too long." } as const;
-    expect(await api.store.reconciles.finish(next, { status: "INCONCLUSIVE", failure })).toBe(true);
+    await api.store.queue.finishRun(next, { kind: "failed", mayPass: true, ...failure });
     expect((await api.get("/pipelines/film/reconciles")).body.items).toMatchObject([
       { status: "INCONCLUSIVE", error_code: "DATABASE_BUSY", error: "It took too long.", report: null },
     ]);
+  });
+
+  it("R4.7 is not passed on for ever: after three losses the reconcile fails", async () => {
+    await createPipeline(api, "film");
+    await api.post("/pipelines/film/reconcile");
+    for (let loss = 0; loss < 3; loss += 1) {
+      await claim();
+      await expireAll();
+      await api.store.queue.rescueExpired(randomUUID());
+    }
+    expect(await api.store.queue.claimNext(randomUUID(), LEASE_MS, "read")).toBeUndefined();
+    expect((await api.get("/pipelines/film/reconcile")).body).toMatchObject({
+      status: "FAILED",
+      error_code: "RUNNER_LOST_REPEATEDLY",
+    });
+    expect((await api.get("/pipelines/film")).body).toMatchObject({ status: "IDLE" });
   });
 
   it("R7 is given up without a loss when the runner stops, and wakes the runners", async () => {
@@ -155,10 +287,11 @@ describe("the lease of a reconcile", () => {
       woken += 1;
     });
     const before = woken;
-    for (let n = 0; n < 4; n += 1)
-      expect(await api.store.reconciles.finish(await claim(), { status: "WAITING" })).toBe(true);
+    for (let n = 0; n < 4; n += 1) {
+      expect(await api.store.queue.finishRun(await claim(), { kind: "handed_back" })).toBeUndefined();
+    }
     expect((await api.get("/pipelines/film/reconciles")).body.items).toMatchObject([{ status: "WAITING" }]);
+    await until("the runners are woken", () => woken > before);
     await subscription.close();
-    expect(woken).toBeGreaterThan(before);
   });
 });

@@ -92,6 +92,7 @@ describe("GET /tasks and GET /runners", () => {
           pipeline_name: "held",
           status: "RUNNING",
           run_id: runId,
+          kind: "load",
           lease_expires_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
         },
       ],

@@ -216,6 +216,7 @@ describe("what happened", () => {
       id: expect.stringMatching(UUID),
       pipeline_id: id,
       pipeline_name: "film_dim",
+      kind: "load",
       run_request: 3,
       attempt: expect.any(Number),
       status: "SUCCESS",

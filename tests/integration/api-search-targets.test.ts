@@ -56,11 +56,11 @@ it("asks for the previous index: once, while nothing runs, and only where there 
   expect(await restore("restorable")).toMatchObject({ status: 200, body: { status: "RUN_REQUESTED" } });
   expectProblem(await restore("restorable"), "STATUS_CONFLICT");
   const claimed = await claim(api, id);
-  expect(claimed.restoreId).toMatch(/^[0-9a-f-]{36}$/);
+  expect(claimed).toMatchObject({ kind: "restore", firstRunId: claimed.runId });
   await api.store.queue.finishRun(claimed, { kind: "succeeded" });
   // The wish is fulfilled: the next run loads.
   const next = await claim(api, id);
-  expect(next.restoreId).toBeNull();
+  expect(next.kind).toBe("load");
   await api.store.queue.finishRun(next, { kind: "succeeded" });
   await createPipeline(api, "a_table");
   expectProblem(await restore("a_table"), "NOT_SUPPORTED");
@@ -73,10 +73,12 @@ it("R4.7 a wish outlives a runner that is lost over it", async () => {
   const id = await createPipeline(api, "lost", { target_table: "es:mart_f" });
   await restore("lost");
   const first = await claim(api, id);
-  await api.database.query("UPDATE etl.etl_pipelines SET lease_expires_at = now() - interval '1 s' WHERE id = $1", [
-    id,
+  await api.database.query("UPDATE etl.etl_runs SET lease_expires_at = now() - interval '1 s' WHERE id = $1", [
+    first.runId,
   ]);
   await api.store.queue.rescueExpired(randomUUID());
   const second = await claim(api, id);
-  expect(second.restoreId).toBe(first.restoreId);
+  expect(second).toMatchObject({ kind: "restore", firstRunId: first.runId });
+  const third = await api.store.queue.startNextAttempt(second, { code: "SEARCH_BUSY", error: "It is busy." });
+  expect(third).toMatchObject({ kind: "restore", firstRunId: first.runId });
 });

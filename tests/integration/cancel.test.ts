@@ -60,7 +60,7 @@ const settled = ({ id }: Pipeline, status: string) =>
 const rowOf = async ({ id }: Pipeline) =>
   (
     await database.query(
-      `SELECT status, status_before, failure_may_pass, run_requested_at, run_trigger, restore_id, lease_owner
+      `SELECT status, status_before, failure_may_pass, run_requested_at, run_trigger, run_kind, run_id
          FROM etl.etl_pipelines WHERE id = $1`,
       [id],
     )
@@ -71,8 +71,8 @@ describe("a request that no runner has taken", () => {
     status_before: null,
     run_requested_at: null,
     run_trigger: null,
-    restore_id: null,
-    lease_owner: null,
+    run_kind: "load",
+    run_id: null,
   };
 
   it("is withdrawn at once, and no runner finds it", async () => {
@@ -223,7 +223,9 @@ describe("how the run is told to end", () => {
 
   it("a runner that is lost: recovery ends the run as cancelled, and nobody takes it up again", async () => {
     const { pipeline } = await cancelled();
-    await database.query("UPDATE etl.etl_pipelines SET lease_expires_at = clock_timestamp() - interval '1 second'");
+    await database.query(
+      "UPDATE etl.etl_runs SET lease_expires_at = clock_timestamp() - interval '1 second' WHERE status = 'RUNNING'",
+    );
     expect(await store.queue.rescueExpired(randomUUID())).toMatchObject([
       { id: pipeline.id, status: "IDLE", code: null },
     ]);

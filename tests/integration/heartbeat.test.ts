@@ -54,9 +54,10 @@ async function held(): Promise<{ claim: Claim; heartbeat: Heartbeat }> {
 }
 
 const leaseEnd = async ({ pipeline }: Claim): Promise<Date> => {
-  const [row] = await database.query("SELECT lease_expires_at AS at FROM etl.etl_pipelines WHERE id = $1", [
-    pipeline.id,
-  ]);
+  const [row] = await database.query(
+    "SELECT lease_expires_at AS at FROM etl.etl_runs WHERE pipeline_id = $1 AND status = 'RUNNING'",
+    [pipeline.id],
+  );
   return row?.["at"] as Date;
 };
 
@@ -103,7 +104,7 @@ describe("the heartbeat of a runner whose event loop stands still", () => {
   it("R4.7 keeps the lease for twice its length, and nobody rescues the pipeline", async () => {
     const { reached, exited } = await busyRunner({ busyMs: 2 * BUSY_LEASE_MS });
     await until("it computes", () => reached("busy") !== undefined);
-    const [claimedLease] = await database.query("SELECT lease_expires_at AS ends FROM etl.etl_pipelines");
+    const [claimedLease] = await database.query("SELECT lease_expires_at AS ends FROM etl.etl_runs");
     const rescued: unknown[] = [];
     const free = await until("it is free again", async () => {
       rescued.push(...(await store.queue.rescueExpired(randomUUID())));

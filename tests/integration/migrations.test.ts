@@ -1,6 +1,8 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import pg from "pg";
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
+import type { PipelineId } from "../../src/domain/pipeline.ts";
 import { prepareDatabase } from "../../src/main/database.ts";
 import { migrate } from "../../src/meta-store/migrate.ts";
 import { enableRoleLogins } from "../../src/meta-store/roles.ts";
@@ -77,6 +79,76 @@ describe("migrations", () => {
     await prepareDatabase(database.settings, database.url);
     await database.query("DELETE FROM etl.schema_migrations WHERE version = 3");
     await expect(database.openStore().checkReady()).rejects.toMatchObject({ code: "SCHEMA_MISSING" });
+  });
+});
+
+describe("a database of an earlier version", () => {
+  const FILES = new URL("../../src/meta-store/migrations/", import.meta.url);
+
+  /** As a program would have left it that knew only the migrations before this one. */
+  async function migrateUpTo(version: number): Promise<void> {
+    await database.query(`CREATE SCHEMA etl; CREATE TABLE etl.schema_migrations (
+      version integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL,
+      applied_at timestamptz NOT NULL DEFAULT clock_timestamp())`);
+    for (const name of (await readdir(FILES)).sort()) {
+      const number = Number(name.slice(0, 4));
+      if (number >= version) continue;
+      const sql = await readFile(new URL(name, FILES), "utf8");
+      await database.query(sql);
+      const checksum = createHash("sha256").update(sql).digest("hex");
+      await database.query("INSERT INTO etl.schema_migrations VALUES ($1, $2, $3)", [number, name, checksum]);
+    }
+  }
+
+  it("0024 keeps its reconciles as runs, and what was under way", async () => {
+    await migrateUpTo(24);
+    const id = (digit: string): PipelineId => `00000000-0000-4000-8000-00000000000${digit}` as PipelineId;
+    await database.query(`
+      INSERT INTO etl.etl_pipelines (id, name, target_table, status, status_before, lease_owner, lease_epoch, lease_expires_at, run_request)
+      VALUES ('${id("1")}', 'running', 'analytics.a', 'RUNNING', 'IDLE', '${id("9")}', 5, now() - interval '1 s', 2),
+             ('${id("2")}', 'resting', 'analytics.b', 'IDLE', NULL, NULL, 3, NULL, 1);
+      INSERT INTO etl.etl_pipelines (id, name, target_table, status, restore_id)
+      VALUES ('${id("3")}', 'restoring', 'es:c', 'RUN_REQUESTED', gen_random_uuid());
+      INSERT INTO etl.etl_runs (pipeline_id, attempt, status, trigger, config_version, runner_id, lease_epoch, run_request,
+                                started_at, finished_at, data_path)
+      VALUES ('${id("1")}', 1, 'RUNNING', 'api', 1, '${id("9")}', 5, 2, now(), NULL, 'stream'),
+             ('${id("1")}', 1, 'SUCCESS', 'api', 1, '${id("9")}', 4, 1, '2026-01-01Z', '2026-01-01Z', 'stream'),
+             ('${id("2")}', 1, 'SUCCESS', 'api', 1, '${id("9")}', 3, 1, '2026-01-02Z', '2026-01-02Z', 'none');
+      INSERT INTO etl.etl_reconciles (id, pipeline_id, status, requested_by, requested_at, started_at, finished_at,
+                                      config_version, runner_id, rows_compared, report, error_code, error, lease_epoch, lease_expires_at, losses)
+      VALUES ('${id("a")}', '${id("1")}', 'WAITING', 'ann', '2026-01-05Z', NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, 0),
+             ('${id("b")}', '${id("2")}', 'RUNNING', 'bob', '2026-01-05Z', '2026-01-05Z', NULL, 1, '${id("9")}', 7, NULL, NULL, NULL, 2, now() - interval '1 s', 1),
+             ('${id("c")}', '${id("2")}', 'DIFFERENT', 'bob', '2026-01-04Z', '2026-01-04Z', '2026-01-04Z', 1, '${id("9")}', 9, '{"passes": 1}', NULL, NULL, 1, NULL, 0),
+             ('${id("d")}', '${id("2")}', 'INCONCLUSIVE', 'bob', '2026-01-03Z', '2026-01-03Z', '2026-01-03Z', 1, '${id("9")}', 0, NULL, 'DATABASE_BUSY', 'busy', 1, NULL, 0),
+             ('${id("e")}', '${id("2")}', 'FAILED', 'bob', '2026-01-02Z', '2026-01-02Z', '2026-01-02Z', 1, '${id("9")}', 0, NULL, 'TARGET_MISSING', 'gone', 1, NULL, 0),
+             ('${id("f")}', '${id("2")}', 'INCONCLUSIVE', 'bob', '2026-01-01Z', '2026-01-01Z', '2026-01-01Z', 1, '${id("9")}', 3, '{"passes": 2}', NULL, NULL, 1, NULL, 0)`);
+    await prepareDatabase(database.settings, database.url);
+
+    const store = database.openStore();
+    expect((await store.reconciles.list(id("2"), { limit: 9 })).items).toMatchObject([
+      { id: id("b"), status: "RUNNING", requested_by: "bob", rows_compared: 7, report: null },
+      { id: id("c"), status: "DIFFERENT", report: { passes: 1 }, error: null },
+      { id: id("d"), status: "INCONCLUSIVE", report: null, error_code: "DATABASE_BUSY", error: "busy" },
+      { id: id("e"), status: "FAILED", report: null, error_code: "TARGET_MISSING" },
+      { id: id("f"), status: "INCONCLUSIVE", report: { passes: 2 } },
+    ]);
+    expect((await store.runs.list(id("2"), { limit: 9 }, { lane: "write" })).items).toMatchObject([
+      { kind: "restore", status: "SUCCESS", data_path: null },
+    ]);
+    // What its runner left behind is rescued as ever, and everything that waits is taken.
+    const rescued = await store.queue.rescueExpired(id("8"));
+    expect(new Map(rescued.map(({ name, kind, status }) => [name, { kind, status }]))).toEqual(
+      new Map<string, unknown>([
+        ["running", { kind: "load", status: "RUN_REQUESTED" }],
+        ["resting", { kind: "reconcile", status: "IDLE" }],
+      ]),
+    );
+    const claims = await Promise.all(
+      (["write", "write", "read", "read"] as const).map((lane) => store.queue.claimNext(id("8"), 60_000, lane)),
+    );
+    expect(
+      claims.map((claim) => `${claim?.pipeline.name} ${claim?.kind} ${claim?.attempt} ${claim?.epoch}`).sort(),
+    ).toEqual(["resting reconcile 3 3", "restoring restore 1 1", "running load 1 6", "running reconcile 1 1"]);
   });
 });
 

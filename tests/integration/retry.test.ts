@@ -238,15 +238,16 @@ describe("waiting for the next attempt", () => {
     const pipeline = await stuckPipeline();
     await until("an attempt failed", async () => (await failedAttempts()) === 1);
     const other = randomUUID();
-    await database.query("UPDATE etl.etl_pipelines SET lease_owner = $1, lease_epoch = lease_epoch + 1 WHERE id = $2", [
-      other,
-      pipeline.id,
-    ]);
+    await database.query(
+      "UPDATE etl.etl_runs SET runner_id = $1, lease_epoch = lease_epoch + 1 WHERE pipeline_id = $2 AND status = 'RUNNING'",
+      [other, pipeline.id],
+    );
     const before = await runs();
     await until("the run is dropped", () => log.has("run dropped"));
     expect((await runs()).slice(0, before.length).map(({ status }) => status)).toEqual(before.map((run) => run.status));
-    expect(await database.query("SELECT status, lease_owner FROM etl.etl_pipelines")).toEqual([
-      { status: "RUNNING", lease_owner: other },
+    expect(await database.query("SELECT status FROM etl.etl_pipelines")).toEqual([{ status: "RUNNING" }]);
+    expect(await database.query("SELECT status FROM etl.etl_runs WHERE runner_id = $1", [other])).toEqual([
+      { status: "RUNNING" },
     ]);
   });
 });

@@ -11,13 +11,20 @@ beforeEach(async () => {
 afterEach(() => bench.close());
 
 /** A run that ended so many days ago. */
-async function runOf({ id }: Pipeline, status: "SUCCESS" | "FAILED", daysAgo: number): Promise<string> {
+async function runOf(
+  { id }: Pipeline,
+  status: "SUCCESS" | "FAILED",
+  daysAgo: number,
+  kind: "load" | "restore" | "reconcile" = "load",
+): Promise<string> {
   const [run] = await bench.query(
     `INSERT INTO etl.etl_runs (pipeline_id, attempt, status, trigger, config_version, runner_id, lease_epoch,
-                               started_at, finished_at, error_code, error)
+                               started_at, finished_at, error_code, error, kind, requested_by, requested_at, verdict, report)
      SELECT $1, 1, $2, 'api', 1, gen_random_uuid(), 1, now() - make_interval(days => $3), now() - make_interval(days => $3),
-            CASE WHEN $2 = 'FAILED' THEN 'INTERNAL' END, CASE WHEN $2 = 'FAILED' THEN 'x' END RETURNING id`,
-    [id, status, daysAgo],
+            CASE WHEN $2 = 'FAILED' THEN 'INTERNAL' END, CASE WHEN $2 = 'FAILED' THEN 'x' END, $4,
+            CASE WHEN $4 = 'reconcile' THEN 'me' END, CASE WHEN $4 = 'reconcile' THEN now() END,
+            CASE WHEN $4 = 'reconcile' THEN 'MATCH' END, CASE WHEN $4 = 'reconcile' THEN '{}'::jsonb END RETURNING id`,
+    [id, status, daysAgo, kind],
   );
   const runId = run?.["id"] as string;
   await bench.query(
@@ -44,8 +51,12 @@ it("R9 old runs are deleted with their logs; what still tells something stays", 
   const recent = [await runOf(alive, "FAILED", 20), await runOf(alive, "SUCCESS", 10)];
   const lastSuccess = await runOf(broken, "SUCCESS", 60);
   const since = await runOf(broken, "FAILED", 50);
+  // No other kind makes the target fresher; each kind is kept for itself.
+  await runOf(broken, "SUCCESS", 46, "reconcile");
+  const compared = await runOf(broken, "SUCCESS", 45, "reconcile");
+  const restored = await runOf(broken, "SUCCESS", 44, "restore");
   await bench.startRunner();
-  await until("the old ones are gone", async () => (await ids()).length === 5);
-  expect(await ids()).toEqual([withRejects, lastSuccess, since, ...recent]);
-  expect(await bench.query("SELECT count(*)::int AS lines FROM etl.etl_run_logs")).toEqual([{ lines: 5 }]);
+  await until("the old ones are gone", async () => (await ids()).length === 7);
+  expect(await ids()).toEqual([withRejects, lastSuccess, since, compared, restored, ...recent]);
+  expect(await bench.query("SELECT count(*)::int AS lines FROM etl.etl_run_logs")).toEqual([{ lines: 7 }]);
 });

@@ -107,3 +107,19 @@ it("R9 counts a run that is left to recovery, because nobody could be told how i
   expect((await look()).value("vitrina_run_failures_total", { code: "RUNNER_LOST" })).toBe(1);
   expect((await look()).value("vitrina_lease_losses_total")).toBe(0);
 });
+
+it("R9 counts runs of each kind, and slots of each lane, apart", async () => {
+  await start();
+  const pipeline = await bench.create({ ...MANY_BATCHES, batch_size: 5000 });
+  expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS" });
+  await bench.store.reconciles.request(pipeline.id, "test");
+  const ended = { kind: "reconcile", result: "success" };
+  await until("the reconcile is counted", async () => (await look()).value("vitrina_runs_total", ended) === 1);
+  const shown = await look();
+  expect(shown.value("vitrina_runs_total", { kind: "load", result: "success" })).toBe(1);
+  expect(shown.value("vitrina_run_duration_seconds_count", ended)).toBe(1);
+  expect(shown.value("vitrina_runner_slots", { lane: "read" })).toBe(1);
+  // What was compared is not what was loaded.
+  const [load] = (await bench.store.runs.list(pipeline.id, { limit: 1 }, { kind: "load" })).items;
+  expect(shown.value("vitrina_rows_read_total")).toBe(load?.rows_read);
+});

@@ -42,7 +42,7 @@ describe("a runner with METRICS_PORT", () => {
     const url = await startAlone(database);
     const metrics = await ask(`${url}/metrics`);
     expect(metrics).toMatchObject({ status: 200, type: expect.stringMatching(/^text\/plain; version=0\.0\.4/) });
-    expect(parseScrape(metrics.text).value("vitrina_runner_slots")).toBe(7);
+    expect(parseScrape(metrics.text).value("vitrina_runner_slots", { lane: "write" })).toBe(7);
     expect(await ask(`${url}/healthz`)).toMatchObject({ status: 200, text: "ok\n" });
     expect(await ask(`${url}/readyz?verbose`)).toMatchObject({ status: 200, text: "ok\n" });
     expect(await ask(`${url}/`)).toMatchObject({ status: 404 });

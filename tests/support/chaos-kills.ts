@@ -80,7 +80,7 @@ function everyKill(path: Path, kinds: readonly Kind[]): Kills {
 export const killsOf = (path: Path, long = LONG): Kills => (long ? EVERY_KILL : TYPICAL_KILLS)[path];
 
 /** Where a runner can be killed in the middle of a reconcile; see tests/chaos/reconcile.test.ts. */
-export const RECONCILE_POINTS = ["reconcile_batch:2", "reconcile_read:1"];
+export const RECONCILE_POINTS = ["reconcile_batch:2", "reconcile_read:1", "before_finish:1"];
 
 interface Killed {
   readonly pipeline: Pipeline;

@@ -17,7 +17,8 @@ const QUERIES = [
        SELECT string_agg('  ' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
                 || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END
                 || CASE WHEN a.attidentity <> '' THEN ' identity' ELSE '' END
-                || coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), ''), E'\\n' ORDER BY a.attnum)
+                || CASE WHEN a.attgenerated <> '' THEN ' generated' ELSE '' END
+                || coalesce(' default ' || trim(regexp_replace(pg_get_expr(d.adbin, d.adrelid), '\\s+', ' ', 'g')), ''), E'\\n' ORDER BY a.attnum)
          FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS line
      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE ${OURS} AND c.relkind = 'r'

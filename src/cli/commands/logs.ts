@@ -24,7 +24,9 @@ export function addLogsCommand(program: Command): void {
   program
     .command("logs")
     .argument("<name>", "name or id of the pipeline")
-    .description("show the log of the last run, or of another one; with -o json one document per line")
+    .description(
+      "show the log of the last run that was to change the target, or of another one; with -o json one document per line",
+    )
     .option("--run <id>", "the id of a run, as runs -o json shows it")
     .addOption(
       new Option("--level <level>", "only lines of this level and graver ones").choices([
@@ -50,8 +52,8 @@ async function logs(cli: Cli, id: string, options: LogsOptions): Promise<void> {
 }
 
 async function lastRun(cli: Cli, id: string): Promise<RunAnswer> {
-  const { items } = await cli.api.request("listRuns", { params: { id }, query: { limit: 1 } });
-  if (items[0] !== undefined) return items[0];
+  const { last_run: run } = await cli.api.request("getPipelineStatus", { params: { id } });
+  if (run !== null) return run;
   throw new CliFailure(EXIT.failed, `${id} has never run, so it has no log.`, [`Run it with vitrina run ${id}.`]);
 }
 

@@ -26,7 +26,7 @@ async function runners(cli: Cli): Promise<void> {
       localTime(started_at),
       age(last_seen_at),
       version,
-      holds.map(({ pipeline_name }) => pipeline_name).join(", "),
+      holds.map(({ pipeline_name: name, kind }) => (kind === "load" ? name : `${name} (${kind})`)).join(", "),
     ]),
     whenEmpty: "No runner was seen within a day; start one with vitrina runner.",
   }));

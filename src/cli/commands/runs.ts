@@ -5,7 +5,16 @@ import { count, localTime } from "../words.ts";
 import { REPEATED, secondsOf } from "./run.ts";
 
 const MOST_RUNS = 200;
-const STATUSES: readonly Run["status"][] = ["RUNNING", "SUCCESS", "FAILED", "PAUSED", "HANDED_BACK", "CANCELLED"];
+const KINDS: readonly Run["kind"][] = ["load", "restore", "reconcile"];
+const STATUSES: readonly Run["status"][] = [
+  "REQUESTED",
+  "RUNNING",
+  "SUCCESS",
+  "FAILED",
+  "PAUSED",
+  "HANDED_BACK",
+  "CANCELLED",
+];
 
 export function addRunsCommand(program: Command): void {
   program
@@ -13,6 +22,7 @@ export function addRunsCommand(program: Command): void {
     .argument("[name]", "name or id of a pipeline; without it the runs of all pipelines")
     .description("list runs, newest first")
     .option("--since <time>", "only those that started since then: 90m, 12h, 7d, or 2026-01-31T12:00", momentOf)
+    .addOption(new Option("--kind <kind>", "only those of this kind").choices(KINDS))
     .addOption(new Option("--status <status>", "only those of this status").choices(STATUSES))
     .option("--limit <number>", "at most this many, up to 200", limitOf, 20)
     .action(withCli(runs));
@@ -41,29 +51,33 @@ function momentOf(text: string): string {
 interface RunsOptions {
   readonly limit: number;
   readonly since?: string;
+  readonly kind?: Run["kind"];
   readonly status?: Run["status"];
 }
 
-async function runs(cli: Cli, id: string | undefined, { limit, since, status }: RunsOptions): Promise<void> {
+async function runs(cli: Cli, id: string | undefined, { limit, since, kind, status }: RunsOptions): Promise<void> {
   const query = {
     limit,
     ...(since !== undefined && { started_after: since }),
+    ...(kind !== undefined && { kind }),
     ...(status !== undefined && { status }),
   };
   const page = await (id === undefined
     ? cli.api.request("listAllRuns", { query })
     : cli.api.request("listRuns", { params: { id }, query }));
-  cli.show(page, () => runTable(page.items, id === undefined, since !== undefined || status !== undefined));
+  cli.show(page, () => runTable(page.items, id === undefined, Object.keys(query).length > 1));
   if (page.next !== null && !cli.isJson) cli.terminal.say(`There are older ones; --limit shows up to ${MOST_RUNS}.`);
 }
 
 function runTable(items: readonly Run[], isOfAll: boolean, isChosen: boolean): Table {
+  const hasOtherKinds = items.some(({ kind }) => kind !== "load");
   const hasRepeated = items.some(({ rows_deduplicated }) => rows_deduplicated > 0);
   const hasNotes = items.some(({ notes }) => notes.length > 0);
   return {
     columns: [
       ...(isOfAll ? [{ title: "PIPELINE" }] : []),
       { title: "STARTED" },
+      ...(hasOtherKinds ? [{ title: "KIND" }] : []),
       { title: "STATUS" },
       { title: "TRIGGER" },
       { title: "ATTEMPT", align: "right" },
@@ -80,6 +94,7 @@ function runTable(items: readonly Run[], isOfAll: boolean, isChosen: boolean): T
     rows: items.map((run) => [
       ...(isOfAll ? [run.pipeline_name] : []),
       localTime(run.started_at),
+      ...(hasOtherKinds ? [run.kind] : []),
       run.status,
       run.trigger,
       String(run.attempt),

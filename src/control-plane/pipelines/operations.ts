@@ -29,7 +29,9 @@ const statusSchema = z.object({
   run_request: z.int().describe("The number of the request that is told of: the last one, or the one asked for."),
   waiting: waitingSchema.nullable().describe("Set while it waits until trouble passes."),
   over: z.boolean().describe("True when nothing of that request is waiting or under way any more."),
-  last_run: runSchema.nullable().describe("The last run, or the last attempt of the request; null before it."),
+  last_run: runSchema
+    .nullable()
+    .describe("The last run that loads or restores, or the last attempt of the request; null before it."),
 });
 
 const listQuery = pageQuery.extend({

@@ -119,7 +119,7 @@ function observationRoutes(api: Api, { store }: ApiParts, listener: ChangeListen
 
 async function statusOf(store: MetaStore, id: PipelineId, asked: number | undefined) {
   const { name, status, enabled, run_request, waiting } = await store.pipelines.get(id);
-  const filter = asked === undefined ? {} : { run_request: asked };
+  const filter = { lane: "write", ...(asked !== undefined && { run_request: asked }) } as const;
   const { items } = await store.runs.list(id, { limit: 1 }, filter);
   const over = (asked !== undefined && asked < run_request) || isAtRest(status);
   return { id, name, status, enabled, run_request: asked ?? run_request, waiting, over, last_run: items[0] ?? null };
@@ -147,7 +147,9 @@ export function reloadConfigRoute(api: Api, { store }: ApiParts): void {
   api.post("/pipelines/:id/reload-config", route, async ({ params }) => {
     const pipeline = await store.pipelines.get(params.id);
     const { id, config_version, status } = pipeline;
-    const [run] = isHeld(status) ? (await store.runs.list(id, { limit: 1 }, { status: "RUNNING" })).items : [];
+    const [run] = isHeld(status)
+      ? (await store.runs.list(id, { limit: 1 }, { lane: "write", status: "RUNNING" })).items
+      : [];
     if (run === undefined) return { pipeline, run_id: null, applied_version: null, pending_fields: [] };
     const [applied, current] = await Promise.all([
       store.versions.get(id, run.applied_version),

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { LINE_LEVELS } from "../../domain/log-level.ts";
-import { RUN_STATUSES, RUN_TRIGGERS, runSchema } from "../../domain/run.ts";
+import { RUN_KINDS, RUN_STATUSES, RUN_TRIGGERS, runSchema } from "../../domain/run.ts";
 import { runLogLineSchema } from "../../domain/run-log.ts";
 import type { Api, ApiParts } from "../api.ts";
 import { type ChangeListener, waitSchema, waitUntil } from "../changes/change-listener.ts";
@@ -15,6 +15,7 @@ const moment = z.iso
   .transform((text) => new Date(text));
 
 const listQuery = pageQuery.extend({
+  kind: z.enum(RUN_KINDS).optional().describe("Only runs of this kind."),
   status: z.enum(RUN_STATUSES).optional().describe("Only runs of this status."),
   trigger: z.enum(RUN_TRIGGERS).optional().describe("Only runs that were asked for like this."),
   started_after: moment.optional().describe("Only runs that started later than this."),
@@ -72,7 +73,7 @@ export function runRoutes(api: Api, { store }: ApiParts, listener: ChangeListene
       waitMs: query.wait,
       reply,
       look: () => store.runs.get(id, params.run_id),
-      isOver: ({ status }) => status !== "RUNNING",
+      isOver: ({ status }) => status !== "REQUESTED" && status !== "RUNNING",
     });
   });
 

@@ -90,7 +90,8 @@ interface CaughtUpPosition {
 }
 
 interface RunFacts {
-  readonly dataPath: string;
+  /** Null where no rows travel. */
+  readonly dataPath: string | null;
   readonly strategy: string;
   /** Null where nobody can tell. */
   readonly estimatedRows: number | null;

@@ -2,7 +2,7 @@ import type { Checkpoint } from "../../domain/checkpoint.ts";
 import type { ErrorCode } from "../../domain/error-catalogue.ts";
 import type { Pipeline, PipelineId, RunId } from "../../domain/pipeline.ts";
 import type { PipelineStatus } from "../../domain/pipeline-status.ts";
-import type { RunTrigger } from "../../domain/run.ts";
+import type { RunKind, RunLane, RunTrigger } from "../../domain/run.ts";
 import type { ConnectionOptions } from "../../postgres/connection.ts";
 
 /** What people and programs ask of a pipeline. */
@@ -17,29 +17,33 @@ export interface RunRequests {
 
 /** How runners take what was asked for, hold it, and give it up. */
 export interface RunQueue {
-  /** Takes the longest waiting pipeline for this runner and opens its run, or returns `undefined`. */
-  claimNext(runnerId: string, leaseMs: number): Promise<Claim | undefined>;
+  /** Takes what waits longest in this lane (the one that writes, unless told otherwise), and opens its run. */
+  claimNext(runnerId: string, leaseMs: number, lane?: RunLane): Promise<Claim | undefined>;
   /**
-   * Extends the lease, unless somebody has its row locked, and brings the status back. `undefined` means the lease is
-   * lost: stop writing.
+   * Extends the lease, unless somebody has its row locked, and brings the status back, as `LeaseRenewal` says.
+   * `undefined` means the lease is lost: stop writing.
    */
   extendLease(claim: Claim, leaseMs: number): Promise<PipelineStatus | undefined>;
   /** What another thread needs to do the same for many claims at once. */
   leaseRenewal(): LeaseRenewal;
-  /** Ends the run and gives the pipeline up. Returns the pipeline's status afterwards. */
-  finishRun(claim: Claim, outcome: RunOutcome): Promise<PipelineStatus>;
+  /**
+   * Ends the run and gives the pipeline up. Returns the pipeline's status afterwards; `undefined` for a run that only
+   * reads, which has no part in it. Such a run, handed back, waits for another runner under the same id.
+   */
+  finishRun(claim: Claim, outcome: RunOutcome): Promise<PipelineStatus | undefined>;
   /** Ends the run as failed and opens the next attempt under the same lease, at the checkpoint as it is now. */
   startNextAttempt(claim: Claim, failure: RunFailure): Promise<Claim>;
   /** The time that was waited before an attempt is not its own. */
   attemptBegins(claim: Claim): Promise<void>;
-  /** Takes pipelines back whose lease ran out. A runner that takes back its own was cut off, and is not lost. */
-  rescueExpired(runnerId: string): Promise<RescuedPipeline[]>;
-  /** Calls back when a pipeline asks for attention. Survives lost connections; may miss calls meanwhile. */
+  /** Takes runs back whose lease ran out. A runner that takes back its own was cut off, and is not lost. */
+  rescueExpired(runnerId: string): Promise<RescuedRun[]>;
+  /** Calls back when a pipeline or a run asks for attention. Survives lost connections; may miss calls meanwhile. */
   onWork(wake: () => void): Promise<{ close(): Promise<void> }>;
 }
 
-/** A pipeline in the hands of one runner. */
+/** A run in the hands of one runner. */
 export interface Claim {
+  readonly kind: RunKind;
   readonly pipeline: Pipeline;
   readonly runId: RunId;
   readonly trigger: RunTrigger;
@@ -48,8 +52,8 @@ export interface Claim {
   readonly runnerId: string;
   readonly epoch: number;
   readonly checkpoint: Checkpoint;
-  /** Set when the run is to bring back the previous target instead of loading. */
-  readonly restoreId: string | null;
+  /** The first attempt of its request: a name for what must happen once, however many attempts it takes. */
+  readonly firstRunId: RunId;
   /** How long, when it was claimed, attempts had been failing without a batch in between; null: they had not. */
   readonly troubledMs: number | null;
 }
@@ -58,9 +62,10 @@ export interface Claim {
 export interface LeaseRenewal {
   readonly connection: ConnectionOptions;
   /**
-   * Takes the pipelines' ids, their epochs, the owner and the milliseconds of the lease. Returns `id`, `epoch` and
-   * `status` of each lease that is still held, and whether it was `renewed`: a row that somebody has locked is passed
-   * over. A lease that is not returned is lost.
+   * Takes the pipelines' ids, the lanes, the epochs, the owner and the milliseconds of the lease. Returns `id`, `lane`,
+   * `epoch` and `status` of each lease that is still held, and whether it was `renewed`: a row that somebody has locked
+   * is passed over. A lease that is not returned is lost. The status is the pipeline's where the run writes; a run that
+   * only reads is RUNNING, whatever is asked of the pipeline.
    */
   readonly statement: string;
 }
@@ -87,13 +92,15 @@ export interface RunFailure {
   readonly error: string;
 }
 
-export interface RescuedPipeline {
+export interface RescuedRun {
+  /** Of the pipeline. */
   readonly id: PipelineId;
   readonly name: string;
-  /** The run that is over by this; null when there was none. */
-  readonly runId: RunId | null;
-  /** Why it failed; null where somebody had asked to cancel it. */
+  readonly runId: RunId;
+  readonly kind: RunKind;
+  /** Why it failed; null where somebody had asked to cancel it, and where it begins again under the same id. */
   readonly code: ErrorCode | null;
+  /** Of the pipeline. */
   readonly status: PipelineStatus;
 }
 

@@ -1,6 +1,6 @@
 import type { LineLevel } from "../../domain/log-level.ts";
 import type { PipelineId } from "../../domain/pipeline.ts";
-import type { Run, RunStatus, RunTrigger } from "../../domain/run.ts";
+import type { Run, RunKind, RunLane, RunStatus, RunTrigger } from "../../domain/run.ts";
 import type { NewRunLogLine, RunLogLine } from "../../domain/run-log.ts";
 import type { Page, PageRequest } from "./page.ts";
 
@@ -11,6 +11,8 @@ export interface RunHistory {
 }
 
 export interface RunFilter {
+  readonly kind?: RunKind | undefined;
+  readonly lane?: RunLane | undefined;
   readonly status?: RunStatus | undefined;
   readonly trigger?: RunTrigger | undefined;
   readonly run_request?: number | undefined;

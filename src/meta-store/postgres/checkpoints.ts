@@ -13,10 +13,13 @@ import { leaseLost } from "./claims.ts";
 import { decodeRow } from "./rows.ts";
 import { NOTHING_REACHED, newMark } from "./state.ts";
 
+/** The epoch is also asked of the pipeline: whoever raises it there ends every claim from before. */
 const LEASE = `
-  SELECT id, status, config_version, batch_size, max_rejects, max_delete_percent FROM etl.etl_pipelines
-   WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3 AND lease_expires_at > clock_timestamp()
-   FOR NO KEY UPDATE`;
+  SELECT p.id, p.status, p.config_version, p.batch_size, p.max_rejects, p.max_delete_percent
+    FROM etl.etl_runs r JOIN etl.etl_pipelines p ON p.run_id = r.id
+   WHERE r.id = $1 AND r.runner_id = $2 AND r.lease_epoch = $3 AND p.lease_epoch = $3
+     AND r.lease_expires_at > clock_timestamp()
+   FOR NO KEY UPDATE OF r`;
 
 /**
  * One statement, last in the batch's transaction. The lock on the lease is what makes it safe: between this check and
@@ -87,7 +90,7 @@ const END_LOAD = `
   SELECT id FROM lease`;
 
 export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
-  const lease = [claim.pipeline.id, claim.runnerId, claim.epoch];
+  const lease = [claim.runId, claim.runnerId, claim.epoch];
 
   /** Runs a statement that begins with `WITH lease` and must find it. */
   async function underLease(

@@ -9,10 +9,11 @@ import {
   type RestingStatus,
   transitionsOf,
 } from "../../domain/pipeline-status.ts";
-import { type RunStatus, type RunTrigger, shortenError } from "../../domain/run.ts";
+import { verdictOfFailure } from "../../domain/reconcile.ts";
+import { laneOf, type RunKind, type RunLane, type RunStatus, type RunTrigger, shortenError } from "../../domain/run.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { type ConnectionOptions, inTransaction, type Pool } from "../../postgres/connection.ts";
-import type { Claim, RescuedPipeline, RunFailure, RunOutcome, RunQueue } from "../ports/run-queue.ts";
+import type { Claim, RescuedRun, RunFailure, RunOutcome, RunQueue } from "../ports/run-queue.ts";
 import { asking } from "./asking.ts";
 import { listen } from "./listen.ts";
 import { PIPELINE_COLUMNS, pipelineFromRow } from "./pipeline-row.ts";
@@ -20,48 +21,74 @@ import { settleEarlierRejects } from "./rejects.ts";
 
 /** What a claim needs beside its pipeline `p`: its `run`, and the checkpoint in the state `s`. */
 const CLAIM_COLUMNS = `
-  p.lease_owner, p.lease_epoch, p.restore_id, run.id AS run_id, run.trigger, run.attempt,
+  run.id AS run_id, run.kind, run.trigger, run.attempt, run.runner_id, run.lease_epoch,
+  coalesce(CASE WHEN run.kind = 'restore' THEN (
+    SELECT first.id FROM etl.etl_runs first
+     WHERE first.pipeline_id = p.id AND first.kind = 'restore' AND first.run_request = p.run_request
+     ORDER BY first.started_at, first.id LIMIT 1) END, run.id) AS first_run_id,
   extract(epoch FROM clock_timestamp() - p.troubled_since)::float8 * 1000 AS troubled_ms,
   s.scan_position, coalesce(s.batch_no, 0) AS batch_no, s.fingerprint`;
 
-/** One statement: take the longest waiting pipeline, raise its epoch, open its run, and read its checkpoint. */
-const CLAIM = `
+const LEASE_END = "clock_timestamp() + make_interval(secs => $2::float8 / 1000)";
+
+/** Each is one statement. The rows of a run that writes begin with its claim, those of one that reads with the request. */
+const CLAIM: Record<RunLane, string> = {
+  /** Takes the longest waiting pipeline, raises its epoch, opens its run, and reads its checkpoint. */
+  write: `
   WITH candidate AS (
-    SELECT id FROM etl.etl_pipelines
+    SELECT id, gen_random_uuid() AS run_id FROM etl.etl_pipelines
      WHERE enabled AND status = 'RUN_REQUESTED' AND (not_before IS NULL OR not_before <= clock_timestamp())
      ORDER BY run_requested_at, id
      LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
   ), p AS (
     UPDATE etl.etl_pipelines AS taken
-       SET status = 'RUNNING', lease_owner = $1, lease_epoch = taken.lease_epoch + 1,
-           lease_expires_at = clock_timestamp() + make_interval(secs => $2::float8 / 1000)
+       SET status = 'RUNNING', run_id = candidate.run_id, lease_epoch = taken.lease_epoch + 1
       FROM candidate WHERE taken.id = candidate.id
     RETURNING taken.*
   ), run AS (
-    INSERT INTO etl.etl_runs (pipeline_id, attempt, status, trigger, run_request, config_version, applied_version,
-                              runner_id, lease_epoch)
-    SELECT id, failed_attempts + 1, 'RUNNING', run_trigger, run_request, config_version, config_version, lease_owner, lease_epoch FROM p
-    RETURNING id, trigger, attempt
+    INSERT INTO etl.etl_runs (id, pipeline_id, kind, attempt, status, trigger, run_request, config_version,
+                              applied_version, runner_id, lease_epoch, lease_expires_at)
+    SELECT run_id, id, run_kind, failed_attempts + 1, 'RUNNING', run_trigger, run_request, config_version,
+           config_version, $1, lease_epoch, ${LEASE_END} FROM p
+    RETURNING *
   ), state AS (
     INSERT INTO etl.etl_state (pipeline_id) SELECT id FROM p ON CONFLICT (pipeline_id) DO NOTHING
   )
   SELECT ${PIPELINE_COLUMNS}, ${CLAIM_COLUMNS}
-    FROM p CROSS JOIN run LEFT JOIN etl.etl_state s ON s.pipeline_id = p.id`;
+    FROM p CROSS JOIN run LEFT JOIN etl.etl_state s ON s.pipeline_id = p.id`,
+  /** Takes the run that was asked for first. The pipeline is left alone: it may run meanwhile. */
+  read: `
+  WITH candidate AS (
+    SELECT id FROM etl.etl_runs WHERE status = 'REQUESTED'
+     ORDER BY requested_at, id
+     LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+  ), run AS (
+    UPDATE etl.etl_runs AS taken
+       SET status = 'RUNNING', runner_id = $1, lease_epoch = taken.lease_epoch + 1, lease_expires_at = ${LEASE_END},
+           started_at = clock_timestamp(), rows_read = 0, verdict = NULL, report = NULL,
+           config_version = p.config_version, applied_version = p.config_version
+      FROM candidate, etl.etl_pipelines p WHERE taken.id = candidate.id AND p.id = taken.pipeline_id
+    RETURNING taken.*
+  )
+  SELECT ${PIPELINE_COLUMNS}, ${CLAIM_COLUMNS}
+    FROM run JOIN etl.etl_pipelines p ON p.id = run.pipeline_id LEFT JOIN etl.etl_state s ON s.pipeline_id = p.id`,
+};
 
-async function claimNext(pool: Pool, runnerId: string, leaseMs: number): Promise<Claim | undefined> {
-  const { rows } = await pool.query(CLAIM, [runnerId, leaseMs]);
+async function claimNext(pool: Pool, runnerId: string, leaseMs: number, lane: RunLane): Promise<Claim | undefined> {
+  const { rows } = await pool.query(CLAIM[lane], [runnerId, leaseMs]);
   return rows[0] === undefined ? undefined : claimFromRow(rows[0]);
 }
 
 function claimFromRow(row: Record<string, unknown>): Claim {
   return {
+    kind: row["kind"] as RunKind,
     pipeline: pipelineFromRow(row),
     runId: row["run_id"] as RunId,
     trigger: row["trigger"] as RunTrigger,
     attempt: row["attempt"] as number,
-    runnerId: row["lease_owner"] as string,
+    runnerId: row["runner_id"] as string,
     epoch: row["lease_epoch"] as number,
-    restoreId: row["restore_id"] as string | null,
+    firstRunId: row["first_run_id"] as RunId,
     troubledMs: row["troubled_ms"] as number | null,
     checkpoint: {
       scanPosition: row["scan_position"] as ScanPosition | null,
@@ -73,26 +100,32 @@ function claimFromRow(row: Record<string, unknown>): Claim {
 
 /**
  * Renews many leases of one owner. A locked row (its batch is being committed, or a person holds it) is passed over
- * and comes back as held but not renewed: waiting for it would let the other leases run out.
+ * and comes back as held but not renewed: waiting for it would let the other leases run out. Attempts follow each other
+ * under one lease, so it is named by its epoch.
  */
 const RENEW_LEASES = `
-  WITH claim AS (
-    SELECT id, epoch FROM unnest($1::uuid[], $2::bigint[]) AS c (id, epoch)
+  WITH held AS (
+    SELECT r.id AS run_id, p.id, r.lane, r.lease_epoch AS epoch, CASE r.lane WHEN 'write' THEN p.status ELSE r.status END AS status
+      FROM unnest($1::uuid[], $2::text[], $3::bigint[]) AS claim (pipeline_id, lane, epoch)
+      JOIN etl.etl_runs r ON r.pipeline_id = claim.pipeline_id AND r.lane = claim.lane AND r.status = 'RUNNING'
+       AND r.runner_id = $4 AND r.lease_epoch = claim.epoch
+      JOIN etl.etl_pipelines p ON p.id = r.pipeline_id AND (r.lane = 'read' OR p.lease_epoch = claim.epoch)
   ), free AS (
-    SELECT p.id FROM etl.etl_pipelines p JOIN claim ON p.id = claim.id AND p.lease_epoch = claim.epoch
-     WHERE p.lease_owner = $3 FOR NO KEY UPDATE OF p SKIP LOCKED
+    SELECT r.id FROM etl.etl_runs r JOIN held ON r.id = held.run_id
+     WHERE r.status = 'RUNNING' AND r.runner_id = $4 AND r.lease_epoch = held.epoch
+       FOR NO KEY UPDATE OF r SKIP LOCKED
   ), renewed AS (
-    UPDATE etl.etl_pipelines p
-       SET lease_expires_at = clock_timestamp() + make_interval(secs => $4::float8 / 1000)
-      FROM free WHERE p.id = free.id
-    RETURNING p.id, p.status
+    UPDATE etl.etl_runs r
+       SET lease_expires_at = clock_timestamp() + make_interval(secs => $5::float8 / 1000)
+      FROM free WHERE r.id = free.id
+    RETURNING r.id
   )
-  SELECT p.id, p.lease_epoch AS epoch, coalesce(renewed.status, p.status) AS status, renewed.id IS NOT NULL AS renewed
-    FROM claim JOIN etl.etl_pipelines p ON p.id = claim.id AND p.lease_epoch = claim.epoch AND p.lease_owner = $3
-    LEFT JOIN renewed ON renewed.id = p.id`;
+  SELECT held.id, held.lane, held.epoch, held.status, renewed.id IS NOT NULL AS renewed
+    FROM held LEFT JOIN renewed ON renewed.id = held.run_id`;
 
 async function extendLease(pool: Pool, claim: Claim, leaseMs: number): Promise<PipelineStatus | undefined> {
-  const { rows } = await pool.query(RENEW_LEASES, [[claim.pipeline.id], [claim.epoch], claim.runnerId, leaseMs]);
+  const { pipeline, kind, epoch, runnerId } = claim;
+  const { rows } = await pool.query(RENEW_LEASES, [[pipeline.id], [laneOf(kind)], [epoch], runnerId, leaseMs]);
   return rows[0]?.status as PipelineStatus | undefined;
 }
 
@@ -113,18 +146,34 @@ function eventsOf(outcome: RunOutcome): readonly PipelineEvent[] {
   }
 }
 
-async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): Promise<PipelineStatus> {
+async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): Promise<PipelineStatus | undefined> {
+  if (laneOf(claim.kind) === "write") return finishWriting(pool, claim, outcome);
+  await finishReading(pool, claim, outcome);
+  return undefined;
+}
+
+async function finishReading(pool: Pool, claim: Claim, outcome: RunOutcome): Promise<void> {
+  if (outcome.kind !== "failed") return endRun(pool, claim, outcome.kind === "succeeded" ? "SUCCESS" : "REQUESTED");
+  await inTransaction(pool, async (client) => {
+    await endRun(client, claim, "FAILED", outcome);
+    await client.query("UPDATE etl.etl_runs SET verdict = $2, report = NULL WHERE id = $1", [
+      claim.runId,
+      verdictOfFailure(outcome),
+    ]);
+  });
+}
+
+function finishWriting(pool: Pool, claim: Claim, outcome: RunOutcome): Promise<PipelineStatus> {
   return inTransaction(pool, async (client) => {
     const held = await lockLease(client, claim);
     const [status] = eventsOf(outcome).flatMap((event) => nextStatus(held.status, event, held.before) ?? []);
     if (status === undefined) throw leaseLost(claim);
     await client.query(
       `UPDATE etl.etl_pipelines p
-          SET status = $2, lease_owner = NULL, lease_expires_at = NULL,
+          SET status = $2, run_id = NULL, ${TROUBLE_AFTER[outcome.kind] ?? ""}
               run_requested_at = CASE WHEN $2 = 'RUN_REQUESTED' THEN clock_timestamp() END,
               run_trigger = CASE WHEN $2 = 'RUN_REQUESTED' THEN $3 END,
-              failure_may_pass = coalesce($4, p.failure_may_pass), ${TROUBLE_AFTER[outcome.kind] ?? ""}
-              restore_id = CASE WHEN $2 = 'RUN_REQUESTED' THEN p.restore_id END
+              failure_may_pass = coalesce($4, p.failure_may_pass)
         WHERE p.id = $1`,
       [
         claim.pipeline.id,
@@ -180,46 +229,64 @@ function runStatusAfter(held: PipelineStatus, outcome: RunOutcome): RunStatus {
 
 async function endRun(client: SqlSession, claim: Claim, status: RunStatus, failure?: RunFailure): Promise<void> {
   const { rowCount } = await client.query(
-    `UPDATE etl.etl_runs SET status = $2, finished_at = clock_timestamp(), error_code = $3, error = $4
-      WHERE id = $1 AND status = 'RUNNING'`,
-    [claim.runId, status, failure?.code ?? null, failure ? shortenError(failure.error) : null],
+    `UPDATE etl.etl_runs
+        SET status = $4, lease_expires_at = NULL, error_code = $5, error = $6,
+            finished_at = CASE WHEN $4 <> 'REQUESTED' THEN clock_timestamp() END
+      WHERE id = $1 AND status = 'RUNNING' AND runner_id = $2 AND lease_epoch = $3`,
+    [
+      claim.runId,
+      claim.runnerId,
+      claim.epoch,
+      status,
+      failure?.code ?? null,
+      failure ? shortenError(failure.error) : null,
+    ],
   );
   if (rowCount !== 1) throw leaseLost(claim);
 }
 
 const LOCK_LEASE = `
-  SELECT status, status_before FROM etl.etl_pipelines
-   WHERE id = $1 AND lease_owner = $2 AND lease_epoch = $3 FOR NO KEY UPDATE`;
+  SELECT p.status, p.status_before, r.lease_expires_at FROM etl.etl_runs r JOIN etl.etl_pipelines p ON p.run_id = r.id
+   WHERE r.id = $1 AND r.status = 'RUNNING' AND r.runner_id = $2 AND r.lease_epoch = $3 AND p.lease_epoch = $3
+     FOR NO KEY UPDATE`;
 
 interface HeldStatus {
   readonly status: PipelineStatus;
   /** Before the run was requested. */
   readonly before: RestingStatus;
+  readonly leaseEnds: Date;
 }
 
 /** As it is when the row is locked: until the end of the transaction nobody can ask for anything else. */
 async function lockLease(client: SqlSession, claim: Claim): Promise<HeldStatus> {
-  const { rows } = await client.query(LOCK_LEASE, [claim.pipeline.id, claim.runnerId, claim.epoch]);
+  const { rows } = await client.query(LOCK_LEASE, [claim.runId, claim.runnerId, claim.epoch]);
   if (rows[0] === undefined) throw leaseLost(claim);
-  return { status: rows[0]["status"] as PipelineStatus, before: rows[0]["status_before"] as RestingStatus };
+  return {
+    status: rows[0]["status"] as PipelineStatus,
+    before: rows[0]["status_before"] as RestingStatus,
+    leaseEnds: rows[0]["lease_expires_at"] as Date,
+  };
 }
 
+/** The lease goes over to it as it is. */
 const NEXT_ATTEMPT = `
   WITH run AS (
-    INSERT INTO etl.etl_runs (pipeline_id, attempt, status, trigger, run_request, config_version, applied_version,
-                              runner_id, lease_epoch)
-    SELECT id, $2, 'RUNNING', $3, run_request, config_version, config_version, lease_owner, lease_epoch
+    INSERT INTO etl.etl_runs (pipeline_id, kind, attempt, status, trigger, run_request, config_version, applied_version,
+                              runner_id, lease_epoch, lease_expires_at)
+    SELECT id, run_kind, $2, 'RUNNING', $3, run_request, config_version, config_version, $4, lease_epoch, $5
       FROM etl.etl_pipelines WHERE id = $1
-    RETURNING id, pipeline_id, trigger, attempt
+    RETURNING *
+  ), p AS (
+    UPDATE etl.etl_pipelines AS held SET run_id = run.id FROM run WHERE held.id = run.pipeline_id RETURNING held.*
   )
-  SELECT ${PIPELINE_COLUMNS}, ${CLAIM_COLUMNS}
-    FROM run JOIN etl.etl_pipelines p ON p.id = run.pipeline_id LEFT JOIN etl.etl_state s ON s.pipeline_id = p.id`;
+  SELECT ${PIPELINE_COLUMNS}, ${CLAIM_COLUMNS} FROM p CROSS JOIN run LEFT JOIN etl.etl_state s ON s.pipeline_id = p.id`;
 
 async function startNextAttempt(pool: Pool, claim: Claim, failure: RunFailure): Promise<Claim> {
   return inTransaction(pool, async (client) => {
-    await lockLease(client, claim);
+    const { leaseEnds } = await lockLease(client, claim);
     await endRun(client, claim, "FAILED", failure);
-    const { rows } = await client.query(NEXT_ATTEMPT, [claim.pipeline.id, claim.attempt + 1, claim.trigger]);
+    const { pipeline, attempt, trigger, runnerId } = claim;
+    const { rows } = await client.query(NEXT_ATTEMPT, [pipeline.id, attempt + 1, trigger, runnerId, leaseEnds]);
     return claimFromRow(rows[0]);
   });
 }
@@ -233,55 +300,69 @@ async function attemptBegins(pool: Pool, { runId }: Claim): Promise<void> {
 /**
  * The run of a lost runner is FAILED; its pipeline goes on by itself, unless the last runs were all lost before they
  * committed a single batch: then something in the pipeline kills the runners, and a person must look. A run that
- * somebody wanted to cancel is CANCELLED by this, and nothing goes on.
+ * somebody wanted to cancel is CANCELLED by this, and nothing goes on. A run that only reads begins again under its own
+ * id, unless too many runners were lost over it.
  */
 const RESCUE = `
   WITH expired AS (
-    SELECT id, status = 'CANCEL_REQUESTED' AS cancelled FROM etl.etl_pipelines
-     WHERE status IN ('RUNNING', 'PAUSE_REQUESTED', 'CANCEL_REQUESTED') AND lease_expires_at < clock_timestamp()
-     FOR NO KEY UPDATE SKIP LOCKED
+    SELECT r.id,
+           CASE WHEN r.lane = 'read' AND r.attempt < $3 THEN 'REQUESTED'
+                WHEN r.lane = 'write' AND p.status = 'CANCEL_REQUESTED' THEN 'CANCELLED' ELSE 'FAILED' END AS status,
+           CASE WHEN r.lane = 'read' THEN 'RUNNER_LOST_REPEATEDLY'
+                WHEN pg_postmaster_start_time() > r.started_at THEN 'DATABASE_RESTARTED'
+                WHEN r.runner_id = $5 THEN 'RUNNER_CUT_OFF' ELSE 'RUNNER_LOST' END AS code
+      FROM etl.etl_runs r JOIN etl.etl_pipelines p ON p.id = r.pipeline_id
+     WHERE r.status = 'RUNNING' AND r.lease_expires_at < clock_timestamp()
+       FOR NO KEY UPDATE SKIP LOCKED
   ), lost AS (
     UPDATE etl.etl_runs r
-       SET status = CASE WHEN expired.cancelled THEN 'CANCELLED' ELSE 'FAILED' END, finished_at = clock_timestamp(),
-           error_code = CASE WHEN expired.cancelled THEN NULL
-                             WHEN pg_postmaster_start_time() > r.started_at THEN 'DATABASE_RESTARTED'
-                             WHEN r.runner_id = $4 THEN 'RUNNER_CUT_OFF' ELSE 'RUNNER_LOST' END,
-           error = CASE WHEN expired.cancelled THEN NULL
-                        WHEN pg_postmaster_start_time() > r.started_at
-                        THEN 'PostgreSQL, which keeps the meta-store, was restarted during the run.'
-                        WHEN r.runner_id = $4
-                        THEN 'The runner lives, but could not renew its lease in time: it was cut off from the meta-store, or stood still.'
-                        ELSE 'No sign of life came from the runner until its lease ran out: it was killed, frozen, or cut off from the meta-store.' END
-      FROM expired WHERE r.pipeline_id = expired.id AND r.status = 'RUNNING'
-    RETURNING r.id, r.pipeline_id, r.batches, r.error_code
+       SET status = expired.status, lease_expires_at = NULL,
+           attempt = r.attempt + CASE WHEN expired.status = 'REQUESTED' THEN 1 ELSE 0 END,
+           finished_at = CASE WHEN expired.status <> 'REQUESTED' THEN clock_timestamp() END,
+           error_code = CASE WHEN expired.status = 'FAILED' THEN expired.code END,
+           error = CASE WHEN expired.status = 'FAILED' THEN $4::jsonb ->> expired.code END
+      FROM expired WHERE r.id = expired.id
+    RETURNING r.id, r.pipeline_id, r.kind, r.lane, r.status, r.batches, r.error_code
   ), judged AS (
-    SELECT e.id, l.id AS run_id, l.error_code,
-           l.batches = 0 AND NOT e.cancelled AND (
+    SELECT l.pipeline_id,
+           l.batches = 0 AND l.status = 'FAILED' AND (
              SELECT count(*) FILTER (WHERE recent.error_code IN ('RUNNER_LOST', 'RUNNER_CUT_OFF', 'DATABASE_RESTARTED') AND recent.batches = 0)
                FROM (SELECT r.error_code, r.batches FROM etl.etl_runs r
-                      WHERE r.pipeline_id = e.id AND r.id <> l.id
+                      WHERE r.pipeline_id = l.pipeline_id AND r.lane = 'write' AND r.id <> l.id
                       ORDER BY r.started_at DESC LIMIT $3 - 1) recent) = $3 - 1 AS hopeless
-      FROM expired e LEFT JOIN lost l ON l.pipeline_id = e.id
+      FROM lost l WHERE l.lane = 'write'
+  ), rescued AS (
+    UPDATE etl.etl_pipelines p
+       SET status = CASE WHEN judged.hopeless THEN 'FAILED' ELSE coalesce(t.to_status, p.status_before) END,
+           failure_may_pass = p.failure_may_pass AND NOT judged.hopeless, run_id = NULL,
+           run_requested_at = CASE WHEN t.to_status = 'RUN_REQUESTED' THEN clock_timestamp() END,
+           run_trigger = CASE WHEN t.to_status = 'RUN_REQUESTED' THEN 'recovery' END
+      FROM judged, unnest($1::text[], $2::text[]) AS t (from_status, to_status)
+     WHERE p.id = judged.pipeline_id AND p.status = t.from_status
+    RETURNING p.id, p.status
   )
-  UPDATE etl.etl_pipelines p
-     SET status = CASE WHEN judged.hopeless THEN 'FAILED' ELSE coalesce(t.to_status, p.status_before) END,
-         failure_may_pass = p.failure_may_pass AND NOT coalesce(judged.hopeless, false),
-         lease_owner = NULL, lease_expires_at = NULL,
-         run_requested_at = CASE WHEN t.to_status = 'RUN_REQUESTED' THEN clock_timestamp() END,
-         run_trigger = CASE WHEN t.to_status = 'RUN_REQUESTED' THEN 'recovery' END,
-         restore_id = CASE WHEN t.to_status = 'RUN_REQUESTED' AND NOT coalesce(judged.hopeless, false) THEN p.restore_id END
-    FROM judged, unnest($1::text[], $2::text[]) AS t (from_status, to_status)
-   WHERE p.id = judged.id AND p.status = t.from_status
-  RETURNING p.id, p.name, p.status, judged.run_id, judged.error_code`;
+  SELECT p.id, p.name, coalesce(rescued.status, p.status) AS status, lost.id AS run_id, lost.kind, lost.error_code
+    FROM lost JOIN etl.etl_pipelines p ON p.id = lost.pipeline_id
+    LEFT JOIN rescued ON rescued.id = p.id AND lost.lane = 'write'`;
 
-async function rescueExpired(pool: Pool, runnerId: string): Promise<RescuedPipeline[]> {
+const LOSSES = {
+  RUNNER_LOST:
+    "No sign of life came from the runner until its lease ran out: it was killed, frozen, or cut off from the meta-store.",
+  RUNNER_CUT_OFF:
+    "The runner lives, but could not renew its lease in time: it was cut off from the meta-store, or stood still.",
+  RUNNER_LOST_REPEATEDLY: "Every runner that began this run disappeared.",
+  DATABASE_RESTARTED: "PostgreSQL, which keeps the meta-store, was restarted during the run.",
+};
+
+async function rescueExpired(pool: Pool, runnerId: string): Promise<RescuedRun[]> {
   const { from, to } = transitionsOf("hand_back");
-  const { rows } = await pool.query(RESCUE, [from, to, MAX_LOSSES, runnerId]);
+  const { rows } = await pool.query(RESCUE, [from, to, MAX_LOSSES, LOSSES, runnerId]);
   return rows.map((row) => ({
     id: row.id,
     name: row.name,
     status: row.status,
     runId: row.run_id,
+    kind: row.kind,
     code: row.error_code,
   }));
 }
@@ -295,13 +376,13 @@ export function leaseLost(claim: Claim): VitrinaError {
 
 export function runQueue(pool: Pool, connection: ConnectionOptions): RunQueue {
   return {
-    claimNext: asking("claim a pipeline", (runnerId, leaseMs) => claimNext(pool, runnerId, leaseMs)),
+    claimNext: asking("claim a run", (runnerId, leaseMs, lane = "write") => claimNext(pool, runnerId, leaseMs, lane)),
     extendLease: asking("extend the lease", (claim, leaseMs) => extendLease(pool, claim, leaseMs)),
     leaseRenewal: () => ({ connection, statement: RENEW_LEASES }),
     finishRun: asking("finish the run", (claim, outcome) => finishRun(pool, claim, outcome)),
     startNextAttempt: asking("start the next attempt", (claim, failure) => startNextAttempt(pool, claim, failure)),
     attemptBegins: asking("begin the attempt", (claim) => attemptBegins(pool, claim)),
-    rescueExpired: asking("rescue lost pipelines", (runnerId) => rescueExpired(pool, runnerId)),
+    rescueExpired: asking("rescue lost runs", (runnerId) => rescueExpired(pool, runnerId)),
     onWork: asking("listen for work", (wake) => listen(connection, "vitrina_pipelines", wake)),
   };
 }

@@ -33,15 +33,15 @@ async function settleAbandonedTarget(pool: Pool, id: number, lookAfter: Date | n
 }
 
 /**
- * Kept are the last success of each pipeline and everything since, which tell how fresh its target is, and runs whose
- * rejected rows still wait for somebody.
+ * Kept are, of each kind, the last success of each pipeline and everything since, which tell how fresh its target is,
+ * and runs whose rejected rows still wait for somebody.
  */
 const DELETE_OLD = `
   DELETE FROM etl.etl_runs d WHERE d.id IN (
     SELECT r.id FROM etl.etl_runs r
      WHERE r.finished_at < clock_timestamp() - make_interval(days => $1)
        AND EXISTS (SELECT FROM etl.etl_runs s
-                    WHERE s.pipeline_id = r.pipeline_id AND s.status = 'SUCCESS' AND s.started_at > r.started_at)
+                    WHERE s.pipeline_id = r.pipeline_id AND s.kind = r.kind AND s.status = 'SUCCESS' AND s.started_at > r.started_at)
        AND NOT EXISTS (SELECT FROM etl.etl_rejects j WHERE j.run_id = r.id)
      ORDER BY r.finished_at LIMIT $2 FOR UPDATE SKIP LOCKED)`;
 

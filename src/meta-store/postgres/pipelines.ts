@@ -235,7 +235,7 @@ async function keepVersion(session: SqlSession, { id, version, config, author }:
   );
 }
 
-function pipelineNotFound(idOrName: string): VitrinaError {
+export function pipelineNotFound(idOrName: string): VitrinaError {
   return new VitrinaError("PIPELINE_NOT_FOUND", `There is no pipeline "${idOrName}".`);
 }
 

@@ -42,15 +42,13 @@ async function requestPause(pool: Pool, id: PipelineId): Promise<Pipeline> {
   return rows[0] === undefined ? explainRefusal(pool, id, "request_pause") : pipelineFromRow(rows[0]);
 }
 
-/** A request to restore that nobody has begun is withdrawn as a whole: a later run is an ordinary one. */
 async function requestCancel(pool: Pool, id: PipelineId): Promise<Pipeline> {
   const { from, to } = transitionsOf("request_cancel");
   const { rows } = await pool.query(
     `UPDATE etl.etl_pipelines p
         SET status = coalesce(${NEXT_STATUS}, p.status_before),
             run_requested_at = CASE WHEN p.status = 'RUN_REQUESTED' THEN NULL ELSE p.run_requested_at END,
-            run_trigger = CASE WHEN p.status = 'RUN_REQUESTED' THEN NULL ELSE p.run_trigger END,
-            restore_id = CASE WHEN p.status = 'RUN_REQUESTED' THEN NULL ELSE p.restore_id END
+            run_trigger = CASE WHEN p.status = 'RUN_REQUESTED' THEN NULL ELSE p.run_trigger END
       WHERE p.id = $1 AND p.status = ANY ($2)
       RETURNING ${PIPELINE_COLUMNS}`,
     [id, from, to],
@@ -62,7 +60,7 @@ async function requestCancel(pool: Pool, id: PipelineId): Promise<Pipeline> {
 async function requestRestore(pool: Pool, id: PipelineId): Promise<Pipeline> {
   const { rows } = await pool.query(
     `UPDATE etl.etl_pipelines p
-        SET status = $2, restore_id = gen_random_uuid(), run_requested_at = clock_timestamp(), run_trigger = 'api'
+        SET status = $2, run_kind = 'restore', run_requested_at = clock_timestamp(), run_trigger = 'api'
       WHERE p.id = $1 AND p.enabled AND p.status IN ('IDLE', 'FAILED')
       RETURNING ${PIPELINE_COLUMNS}`,
     [id, nextStatus("IDLE", "request_run")],

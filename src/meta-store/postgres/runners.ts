@@ -40,12 +40,11 @@ async function listRunners(pool: Pool): Promise<RunnerView[]> {
     `SELECT r.id, r.hostname, r.pid, r.version, r.started_at, r.last_seen_at, r.stopped_at, ${ALIVE} AS alive,
             coalesce((
               SELECT jsonb_agg(jsonb_build_object(
-                       'pipeline_id', p.id, 'pipeline_name', p.name, 'status', p.status,
-                       'run_id', (SELECT run.id FROM etl.etl_runs run WHERE run.pipeline_id = p.id AND run.status = 'RUNNING'),
-                       'lease_expires_at', to_char(p.lease_expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
-                     ORDER BY p.name)
-                FROM etl.etl_pipelines p
-               WHERE p.lease_owner = r.id AND p.status IN ('RUNNING', 'PAUSE_REQUESTED', 'CANCEL_REQUESTED')), '[]') AS holds
+                       'pipeline_id', p.id, 'pipeline_name', p.name, 'status', p.status, 'run_id', run.id, 'kind', run.kind,
+                       'lease_expires_at', to_char(run.lease_expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+                     ORDER BY p.name, run.lane DESC)
+                FROM etl.etl_runs run JOIN etl.etl_pipelines p ON p.id = run.pipeline_id
+               WHERE run.status = 'RUNNING' AND run.runner_id = r.id), '[]') AS holds
        FROM etl.etl_runners r
       WHERE r.last_seen_at > clock_timestamp() - interval '1 day'
       ORDER BY alive DESC, r.started_at DESC, r.id`,

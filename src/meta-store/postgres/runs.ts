@@ -11,9 +11,10 @@ import { invalidPageMark } from "./pages.ts";
 /** The columns of a run, for a query where `r` is the row of etl.etl_runs. */
 export const RUN_COLUMNS = `
   r.id, r.pipeline_id, (SELECT p.name FROM etl.etl_pipelines p WHERE p.id = r.pipeline_id) AS pipeline_name,
-  r.run_request, r.attempt, r.status, r.trigger, r.config_version, r.applied_version, r.runner_id,
+  r.kind, r.run_request, r.attempt, r.status, r.trigger, r.config_version, r.applied_version, r.runner_id,
   r.started_at, r.finished_at,
-  round(extract(epoch FROM coalesce(r.finished_at, clock_timestamp()) - r.started_at) * 1000)::int8 AS duration_ms,
+  CASE WHEN r.status = 'REQUESTED' THEN 0
+       ELSE round(extract(epoch FROM coalesce(r.finished_at, clock_timestamp()) - r.started_at) * 1000)::int8 END AS duration_ms,
   r.rows_read, r.rows_written, r.rows_unchanged, r.rows_deduplicated, r.rows_rejected, r.rows_dropped, r.rows_added,
   r.rows_deleted, r.batches, r.estimated_rows, r.data_path, r.strategy, r.bytes, r.read_ms, r.transform_ms, r.write_ms,
   round(r.rows_read / greatest(extract(epoch FROM coalesce(r.finished_at, clock_timestamp()) - r.started_at), 0.001))::int8
@@ -23,6 +24,8 @@ export const RUN_COLUMNS = `
 async function listRuns(pool: Pool, id: PipelineId | null, page: PageRequest, filter: RunFilter): Promise<Page<Run>> {
   const conditions = new Conditions();
   conditions.addIfGiven(id ?? undefined, (value) => `r.pipeline_id = ${value}`);
+  conditions.addIfGiven(filter.kind, (value) => `r.kind = ${value}`);
+  conditions.addIfGiven(filter.lane, (value) => `r.lane = ${value}`);
   conditions.addIfGiven(filter.status, (value) => `r.status = ${value}`);
   conditions.addIfGiven(filter.trigger, (value) => `r.trigger = ${value}`);
   conditions.addIfGiven(filter.run_request, (value) => `r.run_request = ${value}`);

@@ -22,10 +22,11 @@ const SURVEY = `
       LEFT JOIN etl.etl_state s ON s.pipeline_id = p.id
       LEFT JOIN LATERAL (
         SELECT r.finished_at FROM etl.etl_runs r
-         WHERE r.pipeline_id = p.id AND r.status = 'SUCCESS' AND r.data_path IS DISTINCT FROM 'none'
+         WHERE r.pipeline_id = p.id AND r.status = 'SUCCESS' AND r.kind = 'load'
          ORDER BY r.started_at DESC LIMIT 1) success ON true
       LEFT JOIN LATERAL (
-        SELECT r.rows_rejected FROM etl.etl_runs r WHERE r.pipeline_id = p.id AND r.status <> 'RUNNING'
+        SELECT r.rows_rejected FROM etl.etl_runs r
+         WHERE r.pipeline_id = p.id AND r.kind = 'load' AND r.status <> 'RUNNING'
          ORDER BY r.started_at DESC, r.id DESC LIMIT 1) last_run ON true
   )
   SELECT p.*, r.*, (SELECT coalesce(jsonb_agg(shown ORDER BY shown.name), '[]') FROM shown) AS pipelines
