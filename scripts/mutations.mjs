@@ -226,8 +226,8 @@ export const MUTATIONS = [
         "  await requireSameTarget(load, progress.targetMark);\n  const next = await source.nextStart({",
       ],
       [
-        "would call it rightly empty.\n  await requireSameTarget(load, progress.targetMark);",
-        "would call it rightly empty.",
+        "would be recorded as rightly empty.\n  await requireSameTarget(load, progress.targetMark);",
+        "would be recorded as rightly empty.",
       ],
     ],
     tests: ["tests/chaos/emptied-at-end.test.ts"],

@@ -14,8 +14,8 @@ interface ClearAwayParts {
 }
 
 /**
- * Clears away what pipelines left at targets that they no longer have. One at a time and beside the pipelines: a target
- * that does not answer keeps nobody waiting. It needs no lease, since doing it twice does no harm.
+ * Clears away what pipelines left at targets that they no longer have. One at a time, alongside the pipelines: a target
+ * that does not answer holds nothing else up. It needs no lease, since doing it twice does no harm.
  */
 export class ClearAwaySlot {
   readonly #parts: ClearAwayParts;
@@ -39,18 +39,15 @@ export class ClearAwaySlot {
   }
 }
 
-/** Never throws: what failed is looked at again later, as the claim arranged. */
+/** Never throws: what failed is retried later, at the time the claim has set. */
 async function clearAway({ store, connectors, targets, log }: ClearAwayParts, left: AbandonedTarget): Promise<void> {
   const ids = { pipeline_id: left.pipelineId, target: left.targetTable };
   try {
     const lookAfter = left.isBack ? null : await clearTarget(connectors, targets, left);
     await store.housekeeping.settleAbandonedTarget(left.id, lookAfter);
-    log.debug(ids, "the target of a pipeline that left it is clear");
+    log.debug(ids, "nothing is left at a pipeline's former target");
   } catch (error) {
-    log.warn(
-      { ...ids, err: error },
-      "what a pipeline left at its former target could not be cleared away; trying later",
-    );
+    log.warn({ ...ids, err: error }, "could not clean up a pipeline's former target; trying again later");
   }
 }
 

@@ -9,8 +9,8 @@ import { faultPoint } from "../observability/fault-points.ts";
 import type { Load } from "./run-context.ts";
 
 /**
- * Everything that a load commits is committed here: a batch, the end of a load, and what belongs to no batch. Each is
- * written for the three ways of committing. Where there is a transaction, the fence is the last statement before its
+ * Everything a load commits is committed here: a batch, the end of a load, and what belongs to no batch, each in all
+ * three ways of committing. Where there is a transaction, the fence is the last statement before its
  * commit (decision 0002); whatever fails before that is rolled back.
  */
 
@@ -22,7 +22,7 @@ export interface BatchFacts {
   readonly transformed: number;
   readonly position: ScanPosition | null;
   effort(): BatchEffort;
-  /** Earlier rejects that this batch settles. Refused again, they replace themselves. */
+  /** Earlier rejects that this batch settles. If refused again, they are replaced. */
   readonly settledRejects?: readonly number[];
 }
 
@@ -58,7 +58,7 @@ export function commitBatch(load: Load, written: WrittenBatch, facts: BatchFacts
         return advance(load, batch, await metaStore.record(batch), facts);
       }
       case "after": {
-        // The target has acknowledged every row. Sent again, they would leave it as it is; so the checkpoint follows.
+        // The target acknowledged every row, and sending them again would change nothing; so the checkpoint follows.
         await written.commit();
         const lease = await metaStore.record(batch);
         await faultPoint("checkpoint_recorded");
@@ -110,14 +110,14 @@ export function commitGivenUp({ commit: metaStore, writer }: Load, givenUp: Unco
         await givenUp.commit();
         return metaStore.endLoad(0);
       case "after":
-        // In this order: what is left of a load without a position is cleared away by the next one.
+        // In this order: the next load clears away whatever an earlier one left without a position.
         await metaStore.endLoad(0);
         return givenUp.commit();
     }
   });
 }
 
-/** What belongs to no batch: what a load begins with, and the empty range behind its last row. */
+/** What belongs to no batch: what a load begins with, and the empty range after its last row. */
 export function commitFenced({ commit: metaStore, writer }: Load, change: Uncommitted): Promise<void> {
   const { commits } = writer;
   return orRollBack(change, async () => {
@@ -144,16 +144,16 @@ async function orRollBack<T>(change: Uncommitted, commit: () => Promise<T>): Pro
   }
 }
 
-/** A sink that promises to commit together with a checkpoint, and then has no transaction, has a defect. */
+/** A sink that promises to commit with the checkpoint, but has no transaction, is defective. */
 function transactionOf({ transaction }: Uncommitted): SqlSession {
   if (transaction !== undefined) return transaction;
   throw new VitrinaError("INTERNAL", "The checkpoint was to be committed with the data, but there is no transaction.");
 }
 
-/** How many of the rows that failed a run are kept with it. */
+/** How many of the rows that made a run fail are kept with it. */
 const SHOWN_REJECTS = 100;
 
-/** Nothing of the batch is committed, so what it was refused must be kept apart from it. */
+/** Nothing of the batch is committed, so its refused rows must be recorded separately. */
 export class TooManyRejects extends VitrinaError {
   readonly rejects: readonly RefusedRow[];
 

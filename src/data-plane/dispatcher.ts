@@ -76,7 +76,7 @@ async function runAttempts(
       return finish({ kind: "cancelled" });
     }
 
-    // A batch that was committed ended whatever trouble there was before it.
+    // A committed batch shows that any earlier failure has passed.
     const isNew = report.batches > 0;
     const troubledMs = first.troubledMs === null || isNew ? 0 : first.troubledMs + performance.now() - claimedAt;
     const askedMs = result instanceof TaskRetryLater ? result.delayMs : undefined;
@@ -102,7 +102,7 @@ async function runAttempts(
   }
 }
 
-/** Whoever asked for a run that only reads waits for its answer, and can ask again: trouble is told at once. */
+/** Someone is waiting for the answer of a run that only reads, and can ask again: a failure is reported at once. */
 function retryPolicyOf(
   { retry }: DispatcherParts,
   { kind, pipeline }: Claim,
@@ -147,8 +147,8 @@ async function attempt(
 }
 
 /**
- * A database that is away is left to recovery only when it is the meta-store's: as long as that one answers, the
- * source or the target alone is away, and the run waits for it like for any other trouble.
+ * An unreachable database is left to recovery only if it is the meta-store's. While the meta-store answers, only the
+ * source or the target is down, and the run waits for it as for any other failure that may pass.
  */
 async function retryClassOf(failure: VitrinaError, parts: DispatcherParts, claim: Claim): Promise<RetryClass> {
   if (failure.retry !== "reconnect") return failure.retry;
@@ -177,5 +177,5 @@ async function waitUnless(signal: AbortSignal, ms: number): Promise<void> {
 }
 
 function leaseLost({ pipeline }: Claim, cause?: VitrinaError): VitrinaError {
-  return new VitrinaError("LEASE_LOST", `The lease of ${pipeline.name} is lost.`, { cause });
+  return new VitrinaError("LEASE_LOST", `The lease of ${pipeline.name} was lost.`, { cause });
 }

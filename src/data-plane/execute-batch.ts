@@ -12,7 +12,7 @@ import { faultPoint } from "../observability/fault-points.ts";
 import { type BatchFacts, type CommittedBatch, commitBatch, commitFenced } from "./commit.ts";
 import type { EarlyEnd, Load } from "./run-context.ts";
 
-/** Rows per batch while rows are refused: to find them takes longer, and a request to pause waits for it. */
+/** Rows per batch while rows are refused: finding them takes time, and a request to pause waits for it. */
 const MOST_ROWS_OF_CAREFUL_BATCH = 5000;
 
 /** The one batch loop. Returns why it stopped early, or nothing when everything was read. */
@@ -56,7 +56,7 @@ function openMover(load: Load): Mover {
       } catch (error) {
         if (!isFaultOfRows(error)) throw error;
         // Single rows can only be told apart outside the server.
-        load.report.log.warn({ reason: error.message }, "a row was refused: going on by stream");
+        load.report.log.warn({ reason: error.message }, "a row was refused; continuing by stream");
         fallback = readAndWrite(load, await load.writer.snapshot?.());
         return fallback.move(limit);
       }
@@ -82,7 +82,7 @@ function pullOnServer(load: Load): Mover["move"] {
       transform_ms: 0,
       write_ms: performance.now() - startedAt,
     });
-    // Rows without a key were looked for when this path was chosen; asking again would cost every batch its index.
+    // Choosing this path ruled out rows without a key; allowing for them here would keep every batch from its index.
     const pulled = await writer.pull({ ...read, after: progress.position, nulls: "none" }, limit);
     if (pulled === undefined) {
       await writeTail(load);
@@ -110,7 +110,7 @@ function readAndWrite(load: Load, snapshot?: string): Mover {
   return {
     async move(limit) {
       if (exhausted) return undefined;
-      // The batch read ahead may have been asked for with another size.
+      // The batch read ahead may have been requested with another size.
       const timed = await (ahead ?? readNext(limit));
       const { batch } = timed;
       ahead = undefined;
@@ -118,7 +118,7 @@ function readAndWrite(load: Load, snapshot?: string): Mover {
       exhausted = batch.isLast;
       if (!exhausted) {
         ahead = readNext(limit);
-        ahead.catch(() => undefined); // met when it is awaited
+        ahead.catch(() => undefined); // handled when it is awaited
       }
       if (batch.count === 0) {
         await writeTail(load);
@@ -164,7 +164,7 @@ export async function transformed({ transform, dataPath, control }: Load, batch:
   return batchOfRows(rows);
 }
 
-/** Writes and commits a batch: as a whole, and if the target refuses any of its rows, once more without those. */
+/** Writes and commits a batch as a whole; if the target refuses any of its rows, a second time without them. */
 export async function writeBatch(
   load: Load,
   batch: RowBatch,
@@ -179,14 +179,14 @@ export async function writeBatch(
   }
 }
 
-/** The range behind the last row has no rows in the source; a full load must see that too. */
+/** The range after the last row has no rows in the source; a full load must account for that too. */
 async function writeTail(load: Load): Promise<void> {
   if (load.incremental !== undefined) return;
   const place = { batchNo: load.progress.batchNo + 1, after: load.progress.position, upTo: null };
   await commitFenced(load, await load.writer.write(batchOfRows([]), place, false));
 }
 
-/** Where the last row stands that has a place in the order. One that lacks part of it is met again instead. */
+/** The position of the last row that has a full one. Rows that lack part of it are read again instead. */
 function positionOf({ read, columns, progress }: Load, batch: RowBatch): ScanPosition | null {
   if (read.orderBy.length === 0) return null;
   const placeOf = (row: Row | undefined): (string | null)[] =>
@@ -197,7 +197,7 @@ function positionOf({ read, columns, progress }: Load, batch: RowBatch): ScanPos
   return batch.rows().map(placeOf).findLast(isWhole) ?? progress.position;
 }
 
-/** Two rows with one key may stand on both sides of a batch's end. */
+/** Two rows with the same key may stand on either side of a batch boundary. */
 function requireNewKey({ read, columns, progress, writer }: Load, batch: RowBatch): void {
   const first = batch.first();
   if (!read.eachOnce || first === undefined || progress.position === null) return;

@@ -72,7 +72,7 @@ async function markTargetOnce(load: Load): Promise<void> {
   if (!isKnown) progress.targetMark = await markTarget(load);
 }
 
-/** Everything was read and written: make it visible, or remember where the next load starts. */
+/** Everything was read and written: make it visible, or record where the next load starts. */
 function endLoad(load: Load): Promise<void> {
   return load.incremental === undefined ? endFullLoad(load) : endIncrementalLoad(load, load.incremental);
 }
@@ -91,7 +91,7 @@ async function endFullLoad(load: Load): Promise<void> {
     await commitLoad(load, { ...finished, commit });
     report.observer.rowsDeleted(finished.rows_deleted);
   } catch (error) {
-    // What people read by now is not given up, even if the meta-store does not know of it yet.
+    // What readers already see is not given up, even if the meta-store does not know of it yet.
     if (isVisible) throw error;
     await giveUpLoad(load, error);
   }
@@ -110,13 +110,13 @@ async function endIncrementalLoad(load: Load, incremental: IncrementalLoad): Pro
   // First the copy beside the data: a position left there would later seem to be ahead of the watermark.
   await writer.commits.kept?.forget();
   const mark = await takeMark(load);
-  // Only now: the mark of a target that was emptied before it was made would call it rightly empty.
+  // Checked after the mark is taken: a target emptied in between would be recorded as rightly empty.
   await requireSameTarget(load, progress.targetMark);
   await commit.moveWatermark(next, fingerprint, mark);
   await faultPoint("watermark_moved");
 }
 
-/** The part of the position that the watermark keeps: the rest only tells rows with one cursor apart. */
+/** The part of the position that the watermark keeps: the rest only tells rows with the same cursor apart. */
 function reachedBy({ pipeline, read, progress }: Load, keepsId: boolean): Watermark | null {
   const partOf = (name: string | null): string | null =>
     name === null ? null : (progress.position?.[read.orderBy.indexOf(name)] ?? null);
@@ -124,7 +124,7 @@ function reachedBy({ pipeline, read, progress }: Load, keepsId: boolean): Waterm
   return value === null ? null : { value, id: keepsId ? partOf(pipeline.incremental_id_key) : null };
 }
 
-/** Continued behind the key, the load would never meet its second row. */
+/** Continued after the key, the load would never reach its second row. */
 async function giveUpRepeated(load: Load, error: unknown): Promise<never> {
   if (error instanceof VitrinaError && error.code === "KEY_NOT_UNIQUE_IN_SOURCE") return giveUpLoad(load, error);
   throw error;
@@ -132,7 +132,7 @@ async function giveUpRepeated(load: Load, error: unknown): Promise<never> {
 
 /**
  * The load was read to its end and refused as a whole, by the guard or by a unique key. Continued, it would be refused
- * for ever, however the source is put right meanwhile: so the next run reads the source anew.
+ * forever, even after the source is fixed: so the next run reads everything from the start.
  */
 async function giveUpLoad(load: Load, error: unknown): Promise<never> {
   const { retry } = databaseError(error, "end the load");

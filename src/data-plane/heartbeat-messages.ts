@@ -3,7 +3,7 @@ import type { PipelineStatus } from "../domain/pipeline-status.ts";
 import type { RunLane } from "../domain/run.ts";
 import type { LeaseRenewal } from "../meta-store/ports/run-queue.ts";
 
-/** What the runner and its heartbeat thread say to each other. */
+/** The messages between the runner and its heartbeat thread. */
 
 export interface HeartbeatThreadData {
   readonly renewal: LeaseRenewal;

@@ -17,7 +17,7 @@ import {
 const { renewal, runnerId, timing } = workerData as HeartbeatThreadData;
 const port = parentPort as MessagePort;
 
-/** The lease runs on while there is no connection, so the first new attempts come at once. */
+/** The lease keeps running while there is no connection, so the first new attempts come at once. */
 const FIRST_RETRY_MS = 50;
 /** A row was locked when its lease should have been renewed: the lock is short, so look again soon. */
 const BUSY_RETRY_MS = 100;
@@ -89,7 +89,7 @@ async function askServer(connection: Client, asked: readonly Lease[]): Promise<M
   const ids = asked.map(({ pipelineId }) => pipelineId);
   const lanes = asked.map(({ lane }) => lane);
   const epochs = asked.map(({ epoch }) => epoch);
-  // A connection without an answer is a dead one, though nobody said so: ending it fails the query.
+  // A connection that does not answer is dead, even if no error says so: ending it fails the query.
   const giveUp = setTimeout(disconnect, timing.heartbeatMs);
   try {
     const { rows } = await connection.query(renewal.statement, [ids, lanes, epochs, runnerId, timing.durationMs]);
@@ -105,7 +105,7 @@ async function askServer(connection: Client, asked: readonly Lease[]): Promise<M
 }
 
 function settle(lease: Lease, answer: RenewedLease | undefined, sentAt: number): void {
-  // Released or expired while the answer was under way.
+  // Released or expired before the answer arrived.
   if (leases.get(lease.key) !== lease) return;
   if (answer === undefined) {
     lose(lease, "taken");

@@ -11,14 +11,14 @@ import type { FromHeartbeatThread, HeartbeatThreadData, ToHeartbeatThread } from
 
 /** Keeps a claim's lease alive, and knows what the last beat said. */
 export interface Heartbeat {
-  /** True once the lease may be gone: nothing may be written any more. The fence in the database is the guarantee. */
+  /** True once the lease may be gone: nothing more may be written. The fence in the database is the guarantee. */
   readonly lost: boolean;
   readonly status: PipelineStatus;
   /** Aborts when the lease is lost or the run is cancelled: what is under way ends at once. */
   readonly endSignal: AbortSignal;
   /** Aborts when the run is cancelled. */
   readonly cancelSignal: AbortSignal;
-  /** Aborts for these reasons, and when a pause is asked for: there is nothing to wait for any more. */
+  /** Aborts for these reasons, and when a pause is requested: there is nothing left to wait for. */
   readonly interruptSignal: AbortSignal;
   stop(): void;
 }
@@ -65,7 +65,7 @@ export class Heartbeats {
     }
   }
 
-  /** `heldSince` is the `monotonicMs` from before the claim was sent: from then on the lease runs. */
+  /** `heldSince` is the `monotonicMs` from before the claim was sent: the lease runs from then on. */
   hold(claim: Claim, heldSince: number, log: Log): Heartbeat {
     const { pipeline, kind, epoch } = claim;
     const lane = laneOf(kind);
@@ -89,7 +89,7 @@ export class Heartbeats {
     thread.ref();
     const exited = once(thread, "exit");
     thread.postMessage({ kind: "close" } satisfies ToHeartbeatThread);
-    // The thread holds nothing that must be saved, so a slow goodbye is cut short.
+    // The thread holds nothing that must be saved, so a slow shutdown is cut short.
     await Promise.race([exited, delay(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
     await thread.terminate();
   }
@@ -103,7 +103,7 @@ export class Heartbeats {
     thread.on("error", (error) => log.error({ err: error }, "the heartbeat thread failed"));
     thread.on("exit", () => {
       if (this.#thread !== thread) return;
-      // Nothing renews these leases any more. The next claim starts a new thread.
+      // Nothing renews these leases now. The next claim starts a new thread.
       this.#thread = undefined;
       this.#loseAll("the heartbeat thread ended");
     });

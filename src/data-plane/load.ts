@@ -41,7 +41,7 @@ export async function openLoad(run: RunContext): Promise<Load> {
   }
 }
 
-/** Everything is open: what of the checkpoint can be used, where the load starts, and how rows travel. */
+/** Once everything is open: decides how much of the checkpoint is used, where the load starts, and how rows travel. */
 async function planLoad(run: OpenRun): Promise<Omit<Load, "close">> {
   const { pipeline, plan, fingerprint, source, columns, writer } = run;
   const known = await currentState(run);
@@ -81,7 +81,7 @@ async function planLoad(run: OpenRun): Promise<Omit<Load, "close">> {
   };
 }
 
-/** The rest of a full load is read as the source is now, and not as it was when the load began. */
+/** The rest of a continued full load is read as the source is now, not as it was when the load began. */
 export function isInParts({ resumed, incremental }: Pick<Load, "resumed" | "incremental">): boolean {
   return resumed && incremental === undefined;
 }
@@ -96,7 +96,7 @@ export async function closeAll(opened: readonly { close(): Promise<void> }[]): P
   await Promise.allSettled(opened.map((part) => part.close()));
 }
 
-/** A target elsewhere may be one batch ahead of the meta-store: what is beside the data is the truth. */
+/** A target in another database may be one batch ahead of the meta-store: the checkpoint beside the data decides. */
 async function currentState({ parts, pipeline, writer, commit }: OpenRun): Promise<PipelineState> {
   const { kept } = writer.commits;
   const state = await parts.store.state.get(pipeline.id);
@@ -113,7 +113,7 @@ async function openIncremental(run: OpenRun, state: PipelineState): Promise<Incr
   await source.requireUsableCursor(plan.readerQuery, columns, cursor);
   const keyType = columns.find((column) => column.name === key)?.type ?? "text";
   await tellUnseen(run, key);
-  // Later transactions may use a number again that is not unique: then all rows that have the last one are read again.
+  // Later transactions may reuse a number that is not unique: then all rows with the last number are read again.
   const keepsId = isTimeType(keyType) || (await source.isUnique(plan.readerQuery, [key]));
   const start = { keyType, keepsId, previous: state.watermark, candidate: state.candidate };
   const resumed = resumePosition(state, fingerprint) !== null && state.safePoint !== null;
@@ -125,23 +125,23 @@ async function openIncremental(run: OpenRun, state: PipelineState): Promise<Incr
   return { ...start, safePoint: horizon.safe, ceiling: horizon.ceiling, notes };
 }
 
-/** Nobody can tell here whether rows were deleted, or are going to come again with lower numbers. */
+/** It cannot be known here whether rows were deleted, or will return with lower numbers. */
 function behindAll(key: string): string {
-  return `The source has no row at or behind the position of this load. If values of "${key}" are given out again, since it was restored or its sequence set back, such rows are not read: reset the state.`;
+  return `The source has no row at or after the position of this load. If it was restored or its sequence was set back, values of "${key}" may be reused, and such rows are not read: reset the state.`;
 }
 
-/** Once per run, for whoever wonders why the mart does not follow. A run does not fail for want of this. */
+/** Logged once per run, for anyone wondering why the mart does not follow. A run does not fail for lack of it. */
 async function tellUnseen({ source, plan, report }: OpenRun, key: string): Promise<void> {
   const tables = await source.unseenTables(plan.readerQuery, key).catch((error: unknown) => {
     const reason = databaseError(error, "look at the query").message;
-    report.log.warn({ reason }, "it is unknown which tables' changes are not seen by this load");
+    report.log.warn({ reason }, "could not determine which tables' changes this load misses");
     return [];
   });
   if (tables.length > 0)
-    report.log.warn({ tables, incremental_key: key }, "changes of these tables are not seen by this load");
+    report.log.warn({ tables, incremental_key: key }, "this load does not see changes to these tables");
 }
 
-/** A stamp is compared with the horizon itself. Of any other key the greatest value is wanted that is settled. */
+/** A timestamp is compared with the horizon itself. For any other key the greatest settled value is needed. */
 function takeHorizon({ source, plan, columns, pipeline }: OpenRun, { watermark }: PipelineState): Promise<Horizon> {
   const column = columns.find(({ name }) => name === pipeline.incremental_key);
   const isStamp = column === undefined || isTimeType(column.type);
@@ -150,7 +150,7 @@ function takeHorizon({ source, plan, columns, pipeline }: OpenRun, { watermark }
   return source.takeHorizon(pipeline.lookback_seconds * 1000, key);
 }
 
-/** A code task passes types on by their names only. */
+/** A code task passes on only the names of types. */
 export function withPlainTypes(columns: readonly Column[], ofQuery: readonly Column[]): readonly Column[] {
   return columns.map((column) => {
     const plainType = ofQuery.find(({ type }) => type === column.type)?.plainType;

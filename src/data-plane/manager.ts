@@ -8,7 +8,7 @@ import { monotonicMs } from "./heartbeat-messages.ts";
 import { RunLog } from "./run-log.ts";
 import { runSchedules } from "./scheduler.ts";
 
-/** Comparing takes much from source and target, and nobody waits for it as for a load: one at a time. */
+/** Comparing is heavy on source and target, and less urgent than a load: one at a time. */
 export const slotsFor = (concurrency: number): Readonly<Record<RunLane, number>> => ({ write: concurrency, read: 1 });
 
 export interface ManagerParts {
@@ -36,7 +36,7 @@ export class PipelineManager {
     this.#parts = parts;
   }
 
-  /** Returns in how many milliseconds the next pipeline is due. */
+  /** Returns the milliseconds until the next pipeline is due. */
   async tick(onSlotFree: () => void): Promise<number> {
     const { store, log, runnerId } = this.#parts;
     for (const rescued of await store.queue.rescueExpired(runnerId)) this.#tellRescue(rescued);
@@ -50,7 +50,7 @@ export class PipelineManager {
     const { log, runLogs, observer } = this.#parts;
     const runLog = new RunLog(log, runLogs, { pipeline: name, pipeline_id: id, run_id: runId });
     const message = `${laneOf(kind) === "write" ? "pipeline" : kind} rescued from a lost runner`;
-    // Without a code nothing went wrong that anybody wanted: it was cancelled, or begins again.
+    // Without a code nothing failed: the run was cancelled, or starts again.
     if (code === null) runLog.warn({ kind, status }, message);
     else runLog.error({ kind, status, code }, message);
     runLog.end();

@@ -10,7 +10,7 @@ interface OpenedSource {
   readonly columns: readonly Column[];
 }
 
-/** The one way to a source: whoever reads it, a run or a reconcile, has its query examined here first. */
+/** The only way to open a source: a run or a reconcile has its query examined here first. */
 export async function openSource(
   connectors: Connectors,
   pipeline: Pipeline,

@@ -26,18 +26,18 @@ import { openSource } from "./open-source.ts";
 import type { EngineParts, RunContext } from "./run-context.ts";
 
 interface ReconcileControl {
-  /** Aborts when nobody waits for the result any more: everything that is open is closed. */
+  /** Aborts when nobody waits for the result: everything that is open is closed. */
   readonly signal: AbortSignal;
-  /** Told after each batch. */
+  /** Called after each batch. */
   onProgress(rowsCompared: number): Promise<void>;
 }
 
-/** When a full load comes in between, both sides are read once more, after it has ended. */
+/** If a full load intervenes, both sides are read again after it has ended. */
 const MOST_COMPARISONS = 2;
 const LONGEST_WAIT_FOR_RUN_MS = 60_000;
 const LOOK_AT_RUN_EVERY_MS = 500;
 
-/** Compares, and keeps what was found. A runner that stops gives it back as a whole: another one begins again. */
+/** Compares, and records the findings. A runner that stops hands the whole run back: another one starts it again. */
 export async function executeReconcile({ parts, claim, pipeline, control, report }: RunContext): Promise<ExecutionEnd> {
   const { reconciles } = parts.store;
   try {
@@ -177,8 +177,8 @@ interface Read {
 }
 
 /**
- * An incremental source is read in two parts: up to the watermark, where source and target must agree, and behind it,
- * where the next run reads. A row that moves from the first part to the second meanwhile comes twice, and the last
+ * An incremental source is read in two parts: up to the watermark, where source and target must agree, and after it,
+ * where the next run reads. A row that moves from the first part to the second meanwhile is read twice, and the second
  * time counts.
  */
 function readsOf(pipeline: Pipeline, state: PipelineState, whole: Omit<ReadRequest, "after">): Read[] {
@@ -201,7 +201,7 @@ function isForeign(pipeline: Pipeline, { watermarkFingerprint }: PipelineState):
 
 interface ReaderParts {
   readonly source: Source;
-  /** None where rows need not be looked at. */
+  /** Undefined if rows need not be looked at. */
   readonly transform: Transform | undefined;
   readonly comparison: Comparison;
   readonly batchSize: number;

@@ -8,7 +8,7 @@ export async function executeRestore({ parts, claim, pipeline, commit, control }
   const { target } = parseTaskPlan(pipeline, parts.targets);
   const sink = await parts.connectors.sink(target);
   if (sink.restorePrevious === undefined) {
-    throw new VitrinaError("NOT_SUPPORTED", `${pipeline.target_table} keeps nothing that could be restored.`);
+    throw new VitrinaError("NOT_SUPPORTED", `${pipeline.target_table} keeps no previous state that could be restored.`);
   }
   const strategy = "restore the previous index";
   await commit.describeRun({ dataPath: null, strategy, estimatedRows: null, resumed: false });

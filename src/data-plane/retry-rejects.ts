@@ -8,13 +8,14 @@ import { writeAside } from "./write-aside.ts";
 const MOST_KEYS_PER_READ = 500;
 
 /**
- * Before an incremental load: reads the keys of the marked rejects anew, because they lie before the watermark and no
- * load would meet them again. Never the values that were kept, which may be old by now. They go the way of every
- * batch, through tasks, writer and fence; the marks go in the same transaction, and the position stays where it is.
+ * Before an incremental load: reads the marked rejects from the source again by their keys, because they lie before
+ * the watermark and no load would reach them. The values kept with a reject are not used: they may be out of date. The
+ * rows take the path of every batch, through tasks, writer and fence; the marks are removed in the same transaction,
+ * and the position stays where it is.
  */
 export async function retryRejects(load: Load): Promise<void> {
   const { parts, pipeline, control } = load;
-  if (load.incremental === undefined) return; // a full load meets every row
+  if (load.incremental === undefined) return; // a full load reads every row
   while (control.stopRequest() === undefined) {
     const marked = await parts.store.rejects.toRetry(pipeline.id, MOST_KEYS_PER_READ);
     if (marked.length === 0) return;
@@ -35,7 +36,7 @@ async function retryChunk(load: Load, marked: readonly RejectToRetry[]): Promise
 
   const found = new Set(output.rows().map((row) => keyTextOf(load, row)));
   const isFound = ({ key }: RejectToRetry): boolean => found.has(JSON.stringify(writer.key.map((name) => key[name])));
-  // Behind a task the row may have another key than in the source, so not to find it there does not mean it is gone.
+  // A task may change the key, so a row that is not found by it in the source is not necessarily gone.
   const isSettled = (reject: RejectToRetry): boolean =>
     findable.includes(reject) && (plan.transforms.length === 0 || isFound(reject));
   const settled = marked.filter(isSettled);
@@ -52,7 +53,7 @@ async function retryChunk(load: Load, marked: readonly RejectToRetry[]): Promise
   );
 }
 
-/** A key is unique in the target; should the source have it several times, all its rows count. */
+/** A key is unique in the target; if the source has it several times, all its rows count. */
 async function readKeys({ source, read, writer, plan }: Load, rejects: readonly RejectToRetry[]): Promise<RowBatch> {
   if (rejects.length === 0) return batchOfRows([]);
   const texts = new Set(rejects.map(({ key }) => JSON.stringify(writer.key.map((name) => key[name]))));

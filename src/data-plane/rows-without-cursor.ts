@@ -4,13 +4,13 @@ import { writeAside } from "./write-aside.ts";
 
 /**
  * With `null_cursor: each_run` the rows that have no place in the order of the cursor are read in every run, before
- * its batches. A run that is interrupted meanwhile begins with them anew; what is there already is not written again.
+ * its batches. An interrupted run reads them again from the start; what is already in the target is not rewritten.
  */
 export async function readRowsWithoutCursor(load: Load): Promise<void> {
   const { parts, pipeline, control, report, source, read } = load;
   const { incremental_key: key, batch_size } = pipeline;
   if (load.incremental === undefined || key === null || pipeline.null_cursor !== "each_run") return;
-  // Those of earlier runs are met again here; kept, they would grow with every run.
+  // Rejects of earlier runs turn up again here; if they were kept, they would pile up with every run.
   let settledRejects = await parts.store.rejects.without(pipeline.id, key);
   const reader = await source.open({ ...read, after: null, nulls: "only" });
   let rows = 0;

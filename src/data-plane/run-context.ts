@@ -15,7 +15,7 @@ import type { Claim } from "../meta-store/ports/run-queue.ts";
 import type { TaskHost, Transform } from "../tasks/task.ts";
 import type { RunReport } from "./run-report.ts";
 
-/** What a run works with, in the order in which it comes to be: parts of the runner, a claim, what it opens, a load. */
+/** What a run works with, in the order it is created: parts of the runner, a claim, what it opens, a load. */
 
 export interface EngineParts {
   readonly connectors: Connectors;
@@ -25,17 +25,17 @@ export interface EngineParts {
 }
 
 export interface RunControl {
-  /** Aborts when the runner stops: for work that cannot go on elsewhere, and need not be brought to a good point. */
+  /** Aborts when the runner stops: for work that another runner cannot continue, and that may stop at any point. */
   readonly stopSignal: AbortSignal;
-  /** Asked between two batches; what it answers is done before the next batch is read. */
+  /** Called between two batches; its answer is acted on before the next batch is read. */
   stopRequest(): EarlyEnd | undefined;
-  /** Aborts when the lease is lost or the run is cancelled: what shall not be committed need not be computed. */
+  /** Aborts when the lease is lost or the run is cancelled: what will not be committed need not be computed. */
   readonly endSignal: AbortSignal;
-  /** Only of the two when the run is cancelled: statements under way end, too. */
+  /** Aborts only when the run is cancelled: statements under way end, too. */
   readonly cancelSignal: AbortSignal;
 }
 
-/** Between two batches, with the position kept. */
+/** Why a load stopped between two batches; its position is kept. */
 export type EarlyEnd = "paused" | "cancelled" | "handed_back";
 
 export interface RunContext {
@@ -64,7 +64,7 @@ export interface OpenRun extends RunContext {
 /** Everything a run needs to move its batches, opened and checked before the first row is read. */
 export interface Load extends OpenRun {
   readonly dataPath: DataPath;
-  /** Why this path, for people. */
+  /** Why this path was chosen, in words. */
   readonly dataPathReason: string;
   /** How many rows the planner of the source expects this run to read. */
   readonly estimatedRows: number | null;
@@ -91,13 +91,13 @@ export interface IncrementalLoad {
   readonly notes: readonly string[];
 }
 
-/** All of a load that changes while it goes on. */
+/** Everything about a load that changes while it runs. */
 interface LoadProgress {
   position: ScanPosition | null;
   batchNo: number;
   rejected: number;
-  /** May be changed by people at any time; each commit brings back what they are now. */
+  /** People may change these at any time; each commit returns the current values. */
   limits: Pick<LeaseView, "batchSize" | "maxRejects" | "maxDeletePercent">;
-  /** Of the target, when the checkpoint of this load began; null while that is not known. */
+  /** The target's mark from when the checkpoint of this load began; null while it is not known. */
   targetMark: TargetMark | null;
 }

@@ -3,17 +3,17 @@ import type { Log } from "../observability/log.ts";
 import { monotonicMs } from "./heartbeat-messages.ts";
 
 const CLEAN_EVERY_MS = 3_600_000;
-/** So few that nobody waits for the locks. */
+/** Few enough that nobody waits for the locks. */
 const MOST_RUNS_AT_ONCE = 500;
 
 interface CleanerParts {
   readonly store: Pick<MetaStore, "housekeeping">;
   readonly log: Log;
-  /** 0: none is ever too old. */
+  /** 0: runs are kept forever. */
   readonly runHistoryDays: number;
 }
 
-/** Deletes the runs that nobody needs any more, once an hour, so that the meta-store does not grow for ever. */
+/** Deletes old runs once an hour, so that the meta-store does not grow forever. */
 export class HistoryCleaner {
   readonly #parts: CleanerParts;
   #nextAt = monotonicMs();
@@ -22,7 +22,7 @@ export class HistoryCleaner {
     this.#parts = parts;
   }
 
-  /** A part of them at a time; the next look comes soon while there are more. */
+  /** Deletes a part of them at a time; while there are more, the next check comes soon. */
   async tick(): Promise<void> {
     const { store, log, runHistoryDays } = this.#parts;
     if (runHistoryDays === 0 || monotonicMs() < this.#nextAt) return;

@@ -2,7 +2,7 @@ import type { LineLevel } from "../domain/log-level.ts";
 import type { Log } from "../observability/log.ts";
 import type { RunLogBook, RunLogs } from "../observability/run-logs.ts";
 
-/** What a line of a run is found by. */
+/** The ids by which a run's log lines are found. */
 interface RunIds {
   readonly pipeline: string;
   readonly pipeline_id: string;

@@ -30,10 +30,7 @@ interface RunTotals {
   readonly duration_ms: number;
 }
 
-/**
- * What a run tells about itself while it goes on, in the log, as spans and as metrics; then the same of its next
- * attempt.
- */
+/** What a run reports about itself, attempt by attempt: log lines, spans and metrics. */
 export class RunReport {
   readonly log: RunLog;
   readonly observer: RunObserver;
@@ -62,17 +59,17 @@ export class RunReport {
     this.#moveTo(next);
   }
 
-  /** What was waited before is not its own time. */
+  /** Time spent waiting before the attempt is not its own. */
   attemptBegins(): void {
     this.#startedAt = performance.now();
   }
 
-  /** `status` is the pipeline's afterwards, where the run has a part in it. */
+  /** `status` is the pipeline's afterwards, if the run affects it. */
   ended(outcome: RunOutcome, status: PipelineStatus | undefined): void {
     const code = "code" in outcome ? outcome.code : undefined;
     if (outcome.kind === "waiting" && status === "RUN_REQUESTED") {
       const { error, waitMs: wait_ms } = outcome;
-      this.log.warn({ code, error, wait_ms }, "attempt failed; waiting until the trouble passes");
+      this.log.warn({ code, error, wait_ms }, "attempt failed; waiting until the problem passes");
     }
     this.log.info({ outcome: outcome.kind, status, ...this.#totalsNow() }, "run ended");
     this.#endTrace(outcome.kind, code);
@@ -84,14 +81,14 @@ export class RunReport {
     return this.#totals.batches;
   }
 
-  /** The lease is lost: another runner goes on, and nothing of this run counts any more. */
+  /** The lease is lost: another runner takes over, and nothing of this run counts. */
   dropped(error: unknown): void {
     this.log.debug({ err: error }, "run dropped");
     this.#endTrace("dropped", databaseError(error, "run").code);
     this.observer.leaseLost();
   }
 
-  /** Neither the outcome nor the error could be kept: the lease runs out, and recovery takes the pipeline back. */
+  /** Neither the outcome nor the error could be recorded: the lease runs out, and recovery takes the pipeline back. */
   leftToRecovery(error: unknown): void {
     this.log.error({ err: error }, "run left to recovery");
     this.#endTrace("left_to_recovery", databaseError(error, "run").code);
@@ -105,7 +102,7 @@ export class RunReport {
     this.#totals = { batches: 0, rows_read: 0, rows_written: 0 };
   }
 
-  /** Passes on what `move` gives, and tells of the batch that it committed; `undefined` means there was none. */
+  /** Returns what `move` returns, and reports the batch it committed; `undefined` means there was none. */
   async batch<T extends ReportedBatch | undefined>(move: () => Promise<T>): Promise<T> {
     const startedAt = performance.now();
     try {

@@ -13,7 +13,7 @@ import type { Claim } from "../meta-store/ports/run-queue.ts";
 export class RunTrace {
   readonly #tracer: Tracer;
   readonly #span: Span;
-  /** Handed on by hand, so that nothing has to follow every promise of the process. */
+  /** Passed explicitly, so that nothing has to track every promise of the process. */
   readonly #context: Context;
   readonly #ids: Attributes;
 
@@ -35,7 +35,7 @@ export class RunTrace {
     return this.#span.isRecording() ? this.#span.spanContext().traceId : undefined;
   }
 
-  /** A batch that is over. `startedAt` is of `performance.now()`. */
+  /** A batch that has ended. `startedAt` is a time of `performance.now()`. */
   batch(startedAt: number, facts: Attributes, error?: string): void {
     if (!this.#span.isRecording()) return;
     const attributes = { ...this.#ids, ...prefixed("vitrina.batch", facts) };

@@ -90,7 +90,7 @@ export class Runner {
     log.info({ runner_id: this.id, concurrency }, "runner started");
   }
 
-  /** One look at the meta-store: rescue, schedule, claim, dispatch, tidy up. Returns how long to sleep at most. */
+  /** One round: rescue, schedule, claim, dispatch, tidy up. Returns how long to sleep at most. */
   async tick(): Promise<number> {
     const nextDueMs = await this.#manager.tick(() => this.wake());
     await this.#clearAway.tick();
@@ -98,7 +98,7 @@ export class Runner {
     return Math.min(nextDueMs, this.#options.pollMs);
   }
 
-  /** How long the loop has not come round: it sleeps, waits for the meta-store, or is stuck. 0 once it is to stop. */
+  /** Time since the loop's last round: it sleeps, waits for the meta-store, or is stuck. 0 once it is told to stop. */
   get silentMs(): number {
     return this.#stop.signal.aborted ? 0 : monotonicMs() - this.#lastTurn;
   }
@@ -125,7 +125,9 @@ export class Runner {
     if (!drained)
       log.warn({ running: this.#manager.runningCount }, "stopped before every batch ended; recovery continues them");
     await this.#heartbeats.close();
-    await store.runners.markStopped(this.id).catch((error: unknown) => log.warn({ err: error }, "could not sign off"));
+    await store.runners
+      .markStopped(this.id)
+      .catch((error: unknown) => log.warn({ err: error }, "could not mark the runner as stopped"));
     log.info({ runner_id: this.id }, "runner stopped");
   }
 

@@ -3,16 +3,16 @@ import { nextRunAt, parseSchedule } from "../domain/schedule.ts";
 import type { ScheduledPipeline, SchedulePlan, ScheduleStore } from "../meta-store/ports/run-queue.ts";
 import type { Log } from "../observability/log.ts";
 
-/** How many schedules one look takes at most; if all of them were due, the next look follows at once. */
+/** How many schedules are checked at once; if all of them were due, the next check follows immediately. */
 const SCHEDULES_PER_LOOK = 100;
 
-/** Another runner was faster, or somebody holds the row: looking again at once would only spin. */
+/** Another runner was faster, or the row is locked: checking again at once would only spin. */
 const LOOK_AGAIN_MS = 250;
 
 /**
  * Requests the run of each pipeline that is due, and plans those that have no due time yet. Any number of runners may
- * do so at once. Returns in how many milliseconds the next one is due, or one that waits may be tried again; `Infinity`
- * when nothing is planned.
+ * do so at once. Returns the milliseconds until the next one is due, or until a waiting one may be tried again;
+ * `Infinity` when nothing is planned.
  */
 export async function runSchedules(store: ScheduleStore, log: Log): Promise<number> {
   const { now, nextAttemptAt, schedules } = await store.upcoming(SCHEDULES_PER_LOOK);
@@ -23,7 +23,7 @@ export async function runSchedules(store: ScheduleStore, log: Log): Promise<numb
   return due.length === SCHEDULES_PER_LOOK ? 0 : Math.min(...waits);
 }
 
-/** Returns in how many milliseconds this pipeline wants to be looked at again. */
+/** Returns the milliseconds until this pipeline must be checked again. */
 async function advance(store: ScheduleStore, pipeline: ScheduledPipeline, now: Date, log: Log): Promise<number> {
   const ids = { pipeline: pipeline.name, pipeline_id: pipeline.id };
   const plan = planNext(pipeline, now);
@@ -41,7 +41,7 @@ async function advance(store: ScheduleStore, pipeline: ScheduledPipeline, now: D
   return msUntil(plan.nextRunAt, now);
 }
 
-/** Ticks that were missed collapse into the one that fires now; the beat stays that of the last due time. */
+/** Missed ticks collapse into the one that fires now; the rhythm stays that of the last due time. */
 function planNext({ schedule, nextRunAt: lastDue }: ScheduledPipeline, now: Date): SchedulePlan {
   try {
     return { kind: "next", nextRunAt: nextRunAt(parseSchedule(schedule), now, lastDue ?? now) };

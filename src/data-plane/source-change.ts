@@ -4,9 +4,9 @@ import type { OpenRun } from "./run-context.ts";
 import type { UsableState } from "./target-loss.ts";
 
 /**
- * The checkpoint of an incremental load as this run may use it. Rows of a source with another history may lie before the
- * position without ever having been read: numbers are given out again, stamps are old ones. Reading everything again is
- * only slow. A full load needs no such care: one that goes on is followed by another that reads everything.
+ * The checkpoint of an incremental load as this run may use it. In a source with another history, rows may lie before
+ * the position without ever having been read: numbers were reused, or timestamps are old. Reading everything again is
+ * merely slow. A full load needs no such care: one that is continued is followed by another that reads everything.
  */
 export async function requireSourceOf(run: OpenRun, usable: UsableState): Promise<UsableState> {
   const { parts, pipeline, commit, report, plan, source, writer } = run;

@@ -14,13 +14,13 @@ import type { OpenRun } from "./run-context.ts";
 
 export interface UsableState {
   readonly state: PipelineState;
-  /** Why nothing of the checkpoint is used, for people. */
+  /** Why the checkpoint is not used, in words. */
   readonly startsOver: string | undefined;
 }
 
 /**
- * The checkpoint as this run may use it. Where the target no longer holds what was written up to it, an incremental
- * load would bring only what is new and call that a success: so everything is read again, or a person decides.
+ * The checkpoint as this run may use it. If the target no longer holds what was written up to it, an incremental
+ * load would add only what is new and call that a success: so everything is read again, or a person decides.
  */
 export async function requireTargetOf(run: OpenRun, state: PipelineState): Promise<UsableState> {
   const { parts, pipeline, commit, report, writer } = run;
@@ -36,19 +36,19 @@ export async function requireTargetOf(run: OpenRun, state: PipelineState): Promi
   return { state: await parts.store.state.get(pipeline.id), startsOver };
 }
 
-/** Found once, it stays so until a person decides: each claim has a higher epoch, so trying again would get past it. */
+/** Once found, this stands until a person decides: each claim has a higher epoch, so a retry would get past it. */
 export function requireNotAhead({ name, target_table }: Pipeline, { targetAhead }: PipelineState): void {
   if (!targetAhead) return;
   throw new VitrinaError("TARGET_AHEAD", `${target_table} was written later than this meta-store knows of ${name}.`);
 }
 
-/** Why the rows before the position are not in the target as this run would write them, for people. */
+/** Why the rows before the position are not in the target as this run would write them, in words. */
 async function misfitOf(
   { pipeline, writer, transform }: OpenRun,
   { targetMark: mark, scanPosition, watermarkFingerprint, batchNo }: PipelineState,
 ): Promise<string | undefined> {
   const { target_table: target } = pipeline;
-  // Without a position nothing is left out; without a mark a person has decided to go on with what is there.
+  // Without a position nothing is skipped; without a mark a person has decided to go on with what is there.
   if (mark === null || (scanPosition === null && watermarkFingerprint === null)) return undefined;
   if (mark.target !== undefined && mark.target !== target) return undefined;
   const loss = await findLoss(writer, mark, batchNo);
@@ -60,7 +60,7 @@ async function misfitOf(
 
 async function findLoss(writer: SinkWriter, mark: TargetMark, batchNo: number): Promise<TargetLoss | undefined> {
   const { kept } = writer.commits;
-  // What is beside the data is written first, so it can never be behind by itself.
+  // The copy beside the data is written first, so it never falls behind by itself.
   if (kept !== undefined && kept.found.batchNo < batchNo) return "behind";
   return writer.lossSince(mark);
 }
@@ -72,7 +72,7 @@ export async function markTarget(run: OpenRun): Promise<TargetMark | null> {
   return mark;
 }
 
-/** The target as the rows of this run stand in it. */
+/** The target's mark, with the columns that this run writes. */
 export async function takeMark({ pipeline, writer, transform }: OpenRun): Promise<TargetMark | null> {
   const mark = await writer.takeMark();
   return mark && { ...mark, target: pipeline.target_table, columns: namesOf(transform.columns) };
@@ -85,7 +85,7 @@ function namesOf(columns: readonly Column[]): readonly string[] {
 /** Before a load ends: what was written or compared so far must still be there. */
 export async function requireSameTarget({ pipeline, writer }: OpenRun, mark: TargetMark | null): Promise<void> {
   if (mark === null) return;
-  // An incremental load may have deleted the last row itself; an empty target that it found it may leave so.
+  // An incremental load may itself have deleted the last row, and may leave a target empty that it found empty.
   const filled = mark.filled === true && !writer.deletesRows ? true : undefined;
   const loss = await writer.lossSince(pipeline.mode === "full" ? mark : { ...mark, filled });
   if (loss === undefined) return;

@@ -10,7 +10,7 @@ interface AsideBatch {
   readonly settledRejects: readonly number[];
 }
 
-/** Writes rows that were read beside the cursor: a batch like any other, but the position stays where it is. */
+/** Writes rows that were read outside the cursor's order: a batch like any other, but the position stays put. */
 export async function writeAside(load: Load, { read, output, readMs, settledRejects }: AsideBatch): Promise<void> {
   const { position, batchNo } = load.progress;
   await load.report.batch(() => {

@@ -116,7 +116,7 @@ describe("a source table with another history", () => {
     );
     const run = await bench.run(pipeline);
     expect(run).toMatchObject({ status: "SUCCESS", rows_read: 0 });
-    expect(run.notes).toEqual([expect.stringContaining("no row at or behind the position")]);
+    expect(run.notes).toEqual([expect.stringContaining("no row at or after the position")]);
   });
 
   it("that a person takes for the same is not read again", async () => {

@@ -106,7 +106,7 @@ describe("R4.6 trouble that passes", () => {
     await triedOften(pipeline);
     await proxy.accept();
     await requireWhole(pipeline);
-    expect(log.has("attempt failed; waiting until the trouble passes")).toBe(true);
+    expect(log.has("attempt failed; waiting until the problem passes")).toBe(true);
     expect((await store.pipelines.get(pipeline.id)).waiting).toBeNull();
   });
 
