@@ -20,6 +20,8 @@ const LIMITS = {
   conditions: [2000, "conditions joined by AND"],
   entries: [500, "entries of one GROUP BY, ORDER BY, PARTITION BY or DISTINCT ON"],
   groupings: [1024, "grouping sets"],
+  groupedColumns: [20_000, "columns of all its grouping sets together"],
+  equalities: [500, "columns set equal to one another by conditions"],
   size: [200_000, "parts of its expressions, once subqueries are put in their place"],
 } as const satisfies Record<string, readonly [number, string]>;
 
@@ -53,6 +55,11 @@ interface Measure {
   readonly depth: number;
   readonly joined: number;
   readonly items: number;
+  readonly groupings: number;
+  readonly groupedColumns: number;
+  readonly equalities: number;
+  /** The SELECTs of a UNION: a condition on all of it is put into each. */
+  readonly branches: number;
   readonly columns: readonly SizedColumn[];
 }
 
@@ -61,6 +68,10 @@ interface SelectLevel {
   depth: number;
   joined: number;
   items: number;
+  groupings: number;
+  groupedColumns: number;
+  equalities: number;
+  branches: number;
   size: number;
   readonly columns: SizedColumns;
 }
@@ -73,10 +84,35 @@ const SORTED_LISTS = new Set([
   "orderClause",
   "agg_order",
 ]);
-const MEASURED_APART = new Set(["withClause", "fromClause", "targetList", "valuesLists", "larg", "rarg"]);
+const MEASURED_APART = new Set([
+  "withClause",
+  "fromClause",
+  "targetList",
+  "valuesLists",
+  "larg",
+  "rarg",
+  "whereClause",
+]);
+
+/** How many columns two tables share is not known here. */
+const EQUALITIES_OF_NATURAL_JOIN = 50;
+
+const NOTHING_YET = {
+  depth: 1,
+  joined: 0,
+  items: 0,
+  groupings: 0,
+  groupedColumns: 0,
+  equalities: 0,
+  branches: 1,
+  size: 0,
+};
 
 /** Counted over the whole query. */
 const NOTHING = { ctes: 0, selects: 0, columns: 0, calls: 0, conditions: 0 };
+
+/** A table, or something else in FROM that nothing is put together with. */
+const ONE_ITEM = { ...NOTHING_YET, depth: 0, joined: 1, items: 1 };
 
 class Measurer {
   readonly #ctes: ReadonlyMap<Fields, Cte>;
@@ -99,7 +135,7 @@ class Measurer {
 
   select(fields: Fields, outer: SizedColumns | undefined): Measure {
     this.#add("selects", 1);
-    const level: SelectLevel = { depth: 1, joined: 0, items: 0, size: 0, columns: new SizedColumns(outer) };
+    const level: SelectLevel = { ...NOTHING_YET, columns: new SizedColumns(outer) };
     this.#with(fields["withClause"], level, outer);
     const columns = isObject(fields["larg"])
       ? this.#setOperation(fields, level, outer)
@@ -107,8 +143,9 @@ class Measurer {
     for (const [field, value] of Object.entries(fields)) {
       if (!MEASURED_APART.has(field)) this.#grow(level, this.#size(field, value, level));
     }
+    this.#grow(level, this.#conditions(fields["whereClause"], level));
     this.#add("columns", columns.length);
-    return { depth: level.depth, joined: level.joined, items: level.items, columns };
+    return { ...level, columns };
   }
 
   #grow(level: SelectLevel, size: number): void {
@@ -116,10 +153,26 @@ class Measurer {
   }
 
   /** Takes in what stands inside this SELECT: its joins become this one's. */
-  #take(level: SelectLevel, { depth, joined, items }: Omit<Measure, "columns">): void {
-    level.depth = this.#hold("depth", Math.max(level.depth, depth + 1));
-    level.joined = this.#hold("joined", level.joined + joined);
-    level.items = this.#hold("items", level.items + items);
+  #take(level: SelectLevel, inner: Omit<Measure, "columns">): void {
+    level.depth = this.#hold("depth", Math.max(level.depth, inner.depth + 1));
+    level.joined = this.#hold("joined", level.joined + inner.joined);
+    level.branches = Math.max(level.branches, inner.branches);
+    this.#addUp(level, inner);
+  }
+
+  /** What counts wherever it stands. */
+  #addUp(level: SelectLevel, inner: Pick<Measure, "items" | "groupings" | "groupedColumns" | "equalities">): void {
+    level.items = this.#hold("items", level.items + inner.items);
+    level.groupings = this.#hold("groupings", level.groupings + inner.groupings);
+    level.groupedColumns = this.#hold("groupedColumns", level.groupedColumns + inner.groupedColumns);
+    level.equalities = this.#hold("equalities", level.equalities + inner.equalities);
+  }
+
+  /** WHERE or ON: each branch of a UNION that they are about gets them. */
+  #conditions(node: unknown, level: SelectLevel): number {
+    const { branches } = level;
+    level.equalities = this.#hold("equalities", level.equalities + equalitiesIn(node));
+    return this.#size("quals", node, level) * branches;
   }
 
   #with(clause: unknown, level: SelectLevel, outer: SizedColumns | undefined): void {
@@ -136,7 +189,7 @@ class Measurer {
       if (cte === undefined) continue;
       this.#measures.set(cte, { ...measure, columns: renamed(measure.columns, namesIn(fields["aliascolnames"])) });
       // Planned once, by itself.
-      if (!cte.isInlined) level.items = this.#hold("items", level.items + measure.items);
+      if (!cte.isInlined) this.#addUp(level, measure);
     }
   }
 
@@ -148,7 +201,9 @@ class Measurer {
     if (left === undefined || right === undefined) return [];
     level.depth = Math.max(left.depth, right.depth);
     level.joined = Math.max(left.joined, right.joined);
-    level.items = this.#hold("items", level.items + left.items + right.items);
+    level.branches = left.branches + right.branches;
+    this.#addUp(level, left);
+    this.#addUp(level, right);
     const largest = Math.max(1, ...right.columns.map(({ size }) => size));
     return left.columns.map(({ name, size }) => ({ name, size: Math.max(size, largest) }));
   }
@@ -193,9 +248,11 @@ class Measurer {
       else if (kind === "JoinExpr") {
         this.#rangeItem(fields["larg"], level);
         this.#rangeItem(fields["rarg"], level);
-        this.#grow(level, this.#size("quals", fields["quals"], level));
+        this.#grow(level, this.#conditions(fields["quals"], level));
+        const named = fields["isNatural"] === true ? EQUALITIES_OF_NATURAL_JOIN : listOf(fields["usingClause"]).length;
+        level.equalities = this.#hold("equalities", level.equalities + named);
       } else {
-        this.#take(level, { depth: 0, joined: 1, items: 1 });
+        this.#take(level, ONE_ITEM);
         this.#grow(level, this.#size(kind, fields, level));
       }
     }
@@ -206,7 +263,7 @@ class Measurer {
     const measure = cte === undefined ? undefined : this.#measures.get(cte);
     // A table of the source, or a recursive expression inside itself.
     if (cte === undefined || measure === undefined || !cte.isInlined) {
-      this.#take(level, { depth: 0, joined: 1, items: 1 });
+      this.#take(level, ONE_ITEM);
       const columns = measure?.columns.map(({ name }) => ({ name, size: 1 }));
       level.columns.addItem(fields["alias"], textOf(fields["relname"]), columns);
       return;
@@ -223,11 +280,17 @@ class Measurer {
     level.columns.addItem(fields["alias"], "", measure.columns);
   }
 
+  #group(clause: readonly unknown[], level: SelectLevel): void {
+    const { sets, columns } = groupingsOf(clause);
+    // One is a plain GROUP BY.
+    if (sets > 1) this.#addUp(level, { items: 0, groupings: sets, groupedColumns: columns, equalities: 0 });
+  }
+
   /** The number of parts of an expression, with what stands behind its columns. */
   #size(kind: string, value: unknown, level: SelectLevel): number {
     if (Array.isArray(value)) {
       if (SORTED_LISTS.has(kind)) this.#hold("entries", value.length);
-      if (kind === "groupClause") this.#hold("groupings", groupingsOf(value));
+      if (kind === "groupClause") this.#group(value, level);
       let size = 0;
       for (const item of value) size += this.#size("item", item, level);
       return size;
@@ -248,18 +311,54 @@ class Measurer {
   }
 }
 
-/** CUBE of n makes 2ⁿ, ROLLUP n + 1, and several beside each other multiply. */
-function groupingsOf(list: readonly unknown[]): number {
-  return list.reduce<number>((product, item) => product * groupingsOfItem(item), 1);
+/** How many sets there are, and how many columns in all of them. */
+interface Groupings {
+  readonly sets: number;
+  readonly columns: number;
 }
 
-function groupingsOfItem(item: unknown): number {
-  const set = isObject(item) ? item["GroupingSet"] : undefined;
-  if (!isObject(set)) return 1;
-  const content = listOf(set["content"]);
-  if (set["kind"] === "GROUPING_SET_CUBE") return 2 ** content.length;
-  if (set["kind"] === "GROUPING_SET_ROLLUP") return content.length + 1;
-  return content.reduce<number>((sum, inner) => sum + groupingsOfItem(inner), 0) || 1;
+/** Several beside each other multiply. */
+function groupingsOf(list: readonly unknown[]): Groupings {
+  return list.map(groupingsOfItem).reduce(
+    (all, item) => ({
+      sets: all.sets * item.sets,
+      columns: all.columns * item.sets + all.sets * item.columns,
+    }),
+    { sets: 1, columns: 0 },
+  );
+}
+
+/** CUBE of n makes 2ⁿ, ROLLUP n + 1. */
+function groupingsOfItem(item: unknown): Groupings {
+  const { GroupingSet: set, RowExpr: row } = isObject(item) ? item : {};
+  if (!isObject(set)) return { sets: 1, columns: isObject(row) ? listOf(row["args"]).length : 1 };
+  const inner = listOf(set["content"]).map(groupingsOfItem);
+  const columns = inner.reduce((sum, one) => sum + one.columns, 0);
+  if (set["kind"] === "GROUPING_SET_CUBE") return { sets: 2 ** inner.length, columns: 2 ** inner.length * columns };
+  if (set["kind"] === "GROUPING_SET_ROLLUP") return { sets: inner.length + 1, columns: (inner.length + 1) * columns };
+  return { sets: inner.reduce((sum, one) => sum + one.sets, 0) || 1, columns };
+}
+
+/**
+ * The planner looks at each pair of columns that a condition sets equal whenever it joins two of the tables, and does not
+ * look at its clock meanwhile.
+ */
+function equalitiesIn(condition: unknown): number {
+  const { BoolExpr: junction, A_Expr: comparison } = isObject(condition) ? condition : {};
+  if (isObject(junction) && junction["boolop"] === "AND_EXPR") {
+    return listOf(junction["args"]).reduce<number>((sum, part) => sum + equalitiesIn(part), 0);
+  }
+  if (!isObject(comparison) || comparison["kind"] !== "AEXPR_OP" || namesIn(comparison["name"]).at(-1) !== "=")
+    return 0;
+  const sides = [comparison["lexpr"], comparison["rexpr"]];
+  if (!sides.every(hasColumn)) return 0;
+  const [row] = sides.flatMap((side) => (isObject(side) && isObject(side["RowExpr"]) ? [side["RowExpr"]] : []));
+  return row === undefined ? 1 : listOf(row["args"]).length;
+}
+
+function hasColumn(node: unknown): boolean {
+  if (Array.isArray(node)) return node.some(hasColumn);
+  return isObject(node) && ("ColumnRef" in node || Object.values(node).some(hasColumn));
 }
 
 function listOf(value: unknown): readonly unknown[] {

@@ -102,4 +102,58 @@ export const STRUCTURES: readonly Structure[] = [
     6,
     2,
   ],
+  [
+    "cubes in branches",
+    (n) => list(n, () => "SELECT 1 AS a FROM content.film_work GROUP BY CUBE (id, title, type, rating)", " UNION ALL "),
+    100,
+    20,
+  ],
+  [
+    "cubes used again and again",
+    (n) =>
+      `WITH c AS NOT MATERIALIZED (SELECT id FROM content.film_work GROUP BY CUBE (id, title, type, rating)) ${list(n, () => "SELECT id FROM c", " UNION ALL ")}`,
+    100,
+    20,
+  ],
+  [
+    "cubes of many columns",
+    (n) =>
+      `SELECT 1 AS a FROM content.film_work GROUP BY CUBE (id, title, type, rating, mood, best, meta, tags), ${list(n, (i) => `(rating + ${i})`)}`,
+    400,
+    50,
+  ],
+  [
+    "columns set equal",
+    (n) =>
+      `SELECT 1 AS a FROM ${list(8, (i) => `content.film_work t${i}`)} WHERE ${list(n, (i) => `t${i % 8}.rating + ${i} = t${(i + 1) % 8}.rating + ${i}`, " AND ")}`,
+    600,
+    200,
+  ],
+  [
+    "columns set equal in joins",
+    (n) =>
+      `SELECT 1 AS a FROM content.film_work t0 ${list(9, (i) => `JOIN content.film_work t${i + 1} ON (${list(n, (k) => `t${i}.rating + ${k}`)}) = (${list(n, (k) => `t${i + 1}.rating + ${k}`)})`, " ")}`,
+    60,
+    20,
+  ],
+  [
+    "natural joins",
+    (n) => `SELECT 1 AS a FROM content.genre ${list(n, (i) => `NATURAL JOIN content.genre t${i}`, " ")}`,
+    60,
+    5,
+  ],
+  [
+    "conditions on branches inside a subquery",
+    (n) =>
+      `SELECT id FROM (SELECT * FROM (${list(100, () => "SELECT id, rating FROM content.film_work", " UNION ALL ")}) u) q WHERE ${list(n, (i) => `rating = ${i}`, " OR ")}`,
+    1000,
+    100,
+  ],
+  [
+    "conditions on branches",
+    (n) =>
+      `SELECT id FROM (${list(100, () => "SELECT id, rating FROM content.film_work", " UNION ALL ")}) q WHERE ${list(n, (i) => `rating = ${i}`, " OR ")}`,
+    1000,
+    100,
+  ],
 ];
