@@ -102,15 +102,17 @@ export function openTargets(sinks: readonly ConfiguredSink[], only: readonly str
       const { noun, options, optionProblems } = ofTarget(target).description;
       const given = config.target_options;
       if (Object.keys(given).length === 0) return [];
-      if (options === undefined) {
-        const having = nounsOf(descriptions.filter((one) => one.options !== undefined));
-        const message = `Only ${having} has options: leave them out for ${noun}.`;
-        return [{ code: "TARGET_NOT_ALLOWED", pointer: "/target_options", message }];
-      }
+      if (options === undefined) return [noOptions(descriptions, noun)];
       const ofForm = formOf(options, given);
       return ofForm.length > 0 ? ofForm : (optionProblems?.(z.parse(options, given), config) ?? []);
     },
   };
+}
+
+function noOptions(descriptions: readonly SinkDescription[], noun: string): CodedProblem {
+  const having = nounsOf(descriptions.filter(({ options }) => options !== undefined));
+  const message = `Only ${having} has options: leave them out for ${noun}.`;
+  return { code: "TARGET_NOT_ALLOWED", pointer: "/target_options", message };
 }
 
 /** Who reads a text, and what he is given of it. */

@@ -3,7 +3,7 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Differences } from "../../domain/reconcile.ts";
 import type { Column, Row } from "../../domain/row.ts";
 import type { Comparison, ComparisonRequest } from "../sink.ts";
-import { documentEncoder, type Operation } from "./documents.ts";
+import { documentEncoder } from "./documents.ts";
 import { type IndexFamily, requireAlias } from "./index-family.ts";
 import { chooseKey } from "./index-writer.ts";
 import { hashOf, NumberSet } from "./key-set.ts";
@@ -39,37 +39,14 @@ export function openIndexComparison(
   const cursor = columns.filter(({ name }) => name === incrementalKey);
   const encode = documentEncoder(columns, key, options.delete_when);
   const seen = new NumberSet();
-  /** By id: a row that comes again replaces what was found before. */
-  const found = new Map<number, Difference>();
+  const found = new FoundDifferences();
   const source = { rows: 0, rows_duplicate: 0, rows_refused: 0 };
   const sourceKeys = keyRange(keyColumns);
   const sourceCursor = keyRange(cursor);
 
-  const note = (hash: number, difference: Difference | undefined): void => {
-    if (difference === undefined) found.delete(hash);
-    else
-      found.set(
-        hash,
-        found.size < MOST_KEPT_DIFFERENCES ? difference : { kind: difference.kind, key: {}, columns: [] },
-      );
-  };
   const valuesOf = (row: Row, of: readonly Column[]): (string | null)[] =>
     of.map((column) => row[columns.indexOf(column)] ?? null);
-  const keyOf = (row: Row): Key =>
-    Object.fromEntries(valuesOf(row, keyColumns).map((value, index) => [key[index], value]));
-
-  const differenceOf = (
-    operation: Operation,
-    document: string | undefined,
-    standing: "settled" | "pending",
-  ): Difference | undefined => {
-    const wanted = operation.document;
-    const fields = document === undefined || wanted === undefined ? [] : differingFields(wanted, document, columns);
-    const isSame = wanted === undefined ? document === undefined : document !== undefined && fields.length === 0;
-    if (isSame) return undefined;
-    const kind = wanted === undefined ? "extra" : document === undefined ? "missing" : "different";
-    return { kind: standing === "pending" ? "pending" : kind, key: keyOf(operation.row), columns: fields };
-  };
+  const keyOf = (row: Row): Key => named(key, valuesOf(row, keyColumns));
 
   return {
     key,
@@ -82,7 +59,7 @@ export function openIndexComparison(
       source.rows_duplicate += duplicates;
       source.rows_refused += rejects.length;
       for (const { row } of rejects)
-        note(hashOf(`refused ${source.rows} ${row.join()}`), { kind: "missing", key: keyOf(row), columns: [] });
+        found.keep(hashOf(`refused ${source.rows} ${row.join()}`), { kind: "missing", key: keyOf(row), columns: [] });
       for (const row of rows) {
         sourceKeys.add(valuesOf(row, keyColumns));
         sourceCursor.add(valuesOf(row, cursor));
@@ -93,7 +70,9 @@ export function openIndexComparison(
       for (const operation of operations) {
         const hash = hashOf(operation.id);
         if (!seen.add(hash)) source.rows_duplicate += 1;
-        note(hash, differenceOf(operation, documents.get(operation.id), standing));
+        const difference = differenceOf(operation.document, documents.get(operation.id), columns, standing);
+        if (difference === undefined) found.forget(hash);
+        else found.keep(hash, { ...difference, key: keyOf(operation.row) });
       }
     },
 
@@ -110,22 +89,54 @@ export function openIndexComparison(
           targetCursor.add(cursor.map((column) => textOf(column, fields[column.name])));
           const hash = hashOf(hit.id);
           if (seen.has(hash)) continue;
-          note(hash, {
-            kind: "extra",
-            key: Object.fromEntries(key.map((name, index) => [name, values[index] ?? null])),
-            columns: [],
-          });
+          found.keep(hash, { kind: "extra", key: named(key, values), columns: [] });
         }
       }
       return {
         source: { ...source, ...rangeOf(key, sourceKeys, sourceCursor) },
         target: { ...target, ...rangeOf(key, targetKeys, targetCursor) },
-        ...listed([...found.values()], sourceKeys, key, limit),
+        ...listed(found.all(), sourceKeys, key, limit),
       };
     },
 
     close: () => point.close(),
   };
+}
+
+/** By the hash of an id: a row that comes again replaces what was found before. */
+class FoundDifferences {
+  readonly #found = new Map<number, Difference>();
+
+  keep(hash: number, difference: Difference): void {
+    const isFull = this.#found.size >= MOST_KEPT_DIFFERENCES;
+    this.#found.set(hash, isFull ? { kind: difference.kind, key: {}, columns: [] } : difference);
+  }
+
+  forget(hash: number): void {
+    this.#found.delete(hash);
+  }
+
+  all(): readonly Difference[] {
+    return [...this.#found.values()];
+  }
+}
+
+/** `wanted`: what a load would write; undefined: it would leave no document. */
+function differenceOf(
+  wanted: string | undefined,
+  document: string | undefined,
+  columns: readonly Column[],
+  standing: "settled" | "pending",
+): Omit<Difference, "key"> | undefined {
+  const fields = document === undefined || wanted === undefined ? [] : differingFields(wanted, document, columns);
+  const isSame = wanted === undefined ? document === undefined : document !== undefined && fields.length === 0;
+  if (isSame) return undefined;
+  const kind = wanted === undefined ? "extra" : document === undefined ? "missing" : "different";
+  return { kind: standing === "pending" ? standing : kind, columns: fields };
+}
+
+function named(key: readonly string[], values: readonly (string | null)[]): Key {
+  return Object.fromEntries(key.map((name, index) => [name, values[index] ?? null]));
 }
 
 /** Most documents are equal as texts; the others may still mean the same, written by somebody else. */
@@ -136,11 +147,10 @@ function differingFields(wanted: string, found: string, columns: readonly Column
 }
 
 function rangeOf(key: readonly string[], keys: ValueRange, cursor: ValueRange) {
-  const named = (values: readonly (string | null)[] | undefined) =>
-    values === undefined ? null : Object.fromEntries(key.map((name, index) => [name, values[index] ?? null]));
+  const [least, greatest] = [keys.least(), keys.greatest()];
   return {
-    key_min: named(keys.least()),
-    key_max: named(keys.greatest()),
+    key_min: least === undefined ? null : named(key, least),
+    key_max: greatest === undefined ? null : named(key, greatest),
     incremental_key_min: cursor.least()?.[0] ?? null,
     incremental_key_max: cursor.greatest()?.[0] ?? null,
   };

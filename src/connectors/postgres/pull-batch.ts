@@ -69,12 +69,6 @@ export function openPuller({ client, table, load, connect }: PullerParts): Pulle
     return (await holder).snapshot;
   };
 
-  const openSecond = async (): Promise<Lane> => {
-    const lane = { client: await connect(), isDirty: false };
-    await createStage(lane.client, table, true);
-    return lane;
-  };
-
   const stage = async (lane: Lane, request: ReadRequest, limit: number): Promise<BatchInLane> => {
     order ??= await orderColumns(lane.client, request.columns, request.orderBy);
     const asReader = beginAsReader(await snapshot());
@@ -84,7 +78,7 @@ export function openPuller({ client, table, load, connect }: PullerParts): Pulle
   };
 
   const readAhead = (behind: BatchInLane, request: ReadRequest, limit: number): void => {
-    second ??= openSecond();
+    second ??= openLane(connect, table);
     const free = behind.lane === first ? second : Promise.resolve(first);
     const next = { ...request, after: behind.position };
     const batch = free.then((lane) => stage(lane, next, limit));
@@ -134,6 +128,12 @@ export function openPuller({ client, table, load, connect }: PullerParts): Pulle
       await holder?.then(({ session }) => session.end()).catch(() => undefined);
     },
   };
+}
+
+async function openLane(connect: PullerParts["connect"], table: TargetTable): Promise<Lane> {
+  const client = await connect();
+  await createStage(client, table, true);
+  return { client, isDirty: false };
 }
 
 /** Nothing of it outlives the session, so there is nothing to wait for. */

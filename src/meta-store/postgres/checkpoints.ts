@@ -89,6 +89,7 @@ const END_LOAD = `
   ), run AS (UPDATE etl.etl_runs r SET rows_deleted = r.rows_deleted + $5 FROM lease WHERE r.id = $4)
   SELECT id FROM lease`;
 
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: one method for each operation of the port, mostly SQL.
 export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
   const lease = [claim.runId, claim.runnerId, claim.epoch];
 

@@ -28,66 +28,29 @@ import { type IndexLoad, indexOfRun, type LoadParts, markOf } from "./load.ts";
  * documents as were written, the name that people search by moves to it in one step.
  */
 export function newIndexLoad(parts: LoadParts): IndexLoad {
-  const { client, cluster, name, request, definition, family } = parts;
-  const { claim, lost } = request;
+  const { cluster, name, request, definition, family } = parts;
+  const { claim } = request;
   const unfinished = findUnfinished(parts);
-  const ownAlias = writeAlias(name, claim.pipelineId, claim.epoch);
   let index = unfinished?.index ?? indexOfRun(parts);
   let mark = unfinished?.mark ?? markOf(parts);
-  /** How many documents the index must have; how many of them may be counted wrongly. */
-  const expected = { documents: 0, uncertain: 0 };
+  /** How many documents the index must have. */
+  const expected: ExpectedCount = { documents: 0, uncertain: 0 };
 
-  const drop = async (indexes: readonly FamilyIndex[]): Promise<void> => {
-    for (const one of indexes) await dropIndex(cluster, one.index);
-  };
   const isLive = (): boolean => family.live?.index === index;
-
-  /** The whole switch at once, bound to the alias of this claim: whoever was taken over has no such alias any more. */
-  const switchActions = (): AliasAction[] => {
-    const { live, previous, plain } = family;
-    // What an interrupted load left is no index to go back to: the one before it stays.
-    const keepsPrevious = claim.followsUp && previous !== undefined;
-    const keepsLive = live?.mark?.target === name && !keepsPrevious;
-    return [
-      removeAlias(index, ownAlias),
-      ...(previous === undefined || keepsPrevious ? [] : [removeAlias(previous.index, previousAlias(name))]),
-      ...(live === undefined ? [] : [removeAlias(live.index, name)]),
-      ...(live === undefined || !keepsLive ? [] : [addAlias(live.index, previousAlias(name))]),
-      ...(live === undefined
-        ? []
-        : writersOf(live, name, claim.pipelineId).map(({ alias }) => removeAlias(live.index, alias))),
-      ...(plain === undefined ? [] : [removeIndex(plain.index)]),
-      addAlias(index, name),
-    ];
-  };
-
-  const makeVisible = async (): Promise<void> => {
-    const hurried = hurriedCluster(client, lost);
-    const actions = isLive() ? [removeAlias(index, ownAlias)] : switchActions();
-    await faultPoint("switch_ready");
-    const changed = await changeAliases(hurried, `switch ${name} to ${index}`, actions);
-    await faultPoint("alias_switched");
-    if (changed) return;
-    const { live } = await readFamily(hurried, name);
-    if (live?.index === index && !live.aliases.includes(ownAlias)) return;
-    throw new VitrinaError(
-      SEARCH_ERRORS.SEARCH_BUSY,
-      `The indexes of es:${name} were changed by somebody else at the same time.`,
-    );
-  };
 
   return {
     name: "new index",
     resumed: unfinished !== undefined,
 
     async begin() {
-      await drop(family.loading.filter((one) => one.mark?.pipeline_id === claim.pipelineId));
+      const abandoned = family.loading.filter((one) => one.mark?.pipeline_id === claim.pipelineId);
+      for (const one of abandoned) await dropIndex(cluster, one.index);
       index = indexOfRun(parts);
       mark = markOf(parts);
       // Nobody searches it while it is loaded, so it need not be made searchable every second.
       await createIndex(cluster, {
         index,
-        aliases: [ownAlias],
+        aliases: [ownAliasOf(parts)],
         definition,
         mark,
         settings: { refresh_interval: "-1" },
@@ -107,26 +70,19 @@ export function newIndexLoad(parts: LoadParts): IndexLoad {
 
     async finish(batchNo, guard) {
       const documents = await refreshAndCount(cluster, index);
-      if (Math.abs(documents - expected.documents) > expected.uncertain) {
-        throw new VitrinaError(
-          SEARCH_ERRORS.INDEX_INCOMPLETE,
-          `The new index of es:${name} has ${documents} documents, but ${expected.documents} were written.`,
-        );
-      }
+      requireComplete(name, documents, expected);
       if (isLive()) return { rows_deleted: 0 };
       const replaced = family.live ?? family.plain;
       const existing = replaced === undefined ? 0 : await countDocuments(cluster, replaced.index);
       const deleted = Math.max(0, existing - documents);
       requireFewDeletions(`es:${name}`, guard, { existing, deleted }, documents);
-      const refresh_interval = definition.settings["refresh_interval"] ?? null;
-      const settings = { method: "PUT", path: `/${index}/_settings`, body: { index: { refresh_interval } } } as const;
-      await cluster.ask(`end the load of ${index}`, settings);
+      await makeSearchable(parts, index);
       await putMark(cluster, index, { ...mark, loaded: { batch_no: batchNo, at: new Date().toISOString() } });
       await faultPoint("load_applied");
       return { rows_deleted: deleted };
     },
 
-    makeVisible,
+    makeVisible: () => switchTo(parts, index, isLive()),
 
     // The index that people search is replaced as a whole, whatever became of it.
     takeMark: async () => null,
@@ -140,6 +96,70 @@ export function newIndexLoad(parts: LoadParts): IndexLoad {
       await tidyFamily(cluster, name, request.options);
     },
   };
+}
+
+interface ExpectedCount {
+  documents: number;
+  /** How many of them may be counted wrongly. */
+  uncertain: number;
+}
+
+function requireComplete(name: string, documents: number, expected: Readonly<ExpectedCount>): void {
+  if (Math.abs(documents - expected.documents) > expected.uncertain) {
+    throw new VitrinaError(
+      SEARCH_ERRORS.INDEX_INCOMPLETE,
+      `The new index of es:${name} has ${documents} documents, but ${expected.documents} were written.`,
+    );
+  }
+}
+
+/** As often as the definition says, from now on. */
+async function makeSearchable({ cluster, definition }: LoadParts, index: string): Promise<void> {
+  const refresh_interval = definition.settings["refresh_interval"] ?? null;
+  const settings = { method: "PUT", path: `/${index}/_settings`, body: { index: { refresh_interval } } } as const;
+  await cluster.ask(`end the load of ${index}`, settings);
+}
+
+function ownAliasOf({ name, request: { claim } }: LoadParts): string {
+  return writeAlias(name, claim.pipelineId, claim.epoch);
+}
+
+async function switchTo(parts: LoadParts, index: string, isLive: boolean): Promise<void> {
+  const { client, name, request } = parts;
+  const ownAlias = ownAliasOf(parts);
+  const hurried = hurriedCluster(client, request.lost);
+  const actions = isLive ? [removeAlias(index, ownAlias)] : switchActions(parts, index);
+  await faultPoint("switch_ready");
+  const changed = await changeAliases(hurried, `switch ${name} to ${index}`, actions);
+  await faultPoint("alias_switched");
+  if (changed) return;
+  const { live } = await readFamily(hurried, name);
+  if (live?.index === index && !live.aliases.includes(ownAlias)) return;
+  throw new VitrinaError(
+    SEARCH_ERRORS.SEARCH_BUSY,
+    `The indexes of es:${name} were changed by somebody else at the same time.`,
+  );
+}
+
+/** The whole switch at once, bound to the alias of this claim: whoever was taken over has no such alias any more. */
+function switchActions(parts: LoadParts, index: string): AliasAction[] {
+  const { name, request, family } = parts;
+  const { claim } = request;
+  const { live, previous, plain } = family;
+  // What an interrupted load left is no index to go back to: the one before it stays.
+  const keepsPrevious = claim.followsUp && previous !== undefined;
+  const keepsLive = live?.mark?.target === name && !keepsPrevious;
+  return [
+    removeAlias(index, ownAliasOf(parts)),
+    ...(previous === undefined || keepsPrevious ? [] : [removeAlias(previous.index, previousAlias(name))]),
+    ...(live === undefined ? [] : [removeAlias(live.index, name)]),
+    ...(live === undefined || !keepsLive ? [] : [addAlias(live.index, previousAlias(name))]),
+    ...(live === undefined
+      ? []
+      : writersOf(live, name, claim.pipelineId).map(({ alias }) => removeAlias(live.index, alias))),
+    ...(plain === undefined ? [] : [removeIndex(plain.index)]),
+    addAlias(index, name),
+  ];
 }
 
 /**

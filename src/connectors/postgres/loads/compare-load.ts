@@ -21,17 +21,9 @@ export function compareLoad(table: TargetTable, loadId: string): TableLoad {
   const gone = loadTable(table.name, loadId, "gone");
   const keys = nameList(table.key);
 
-  const within = ({ after, upTo: last }: KeyRange): string => {
-    const bounds = [
-      ...(after === null ? [] : [behind(after, table.key, "t")]),
-      ...(last === null ? [] : [upTo(last, table.key, "t")]),
-    ];
-    return bounds.length === 0 ? "" : `WHERE ${bounds.join(" AND ")}`;
-  };
-
   /** Keeps aside what differs, by one pass over the staged rows and, without gaps, their range of the target. */
   const keepDifferences = (staged: string, range: KeyRange | undefined): string => {
-    const [join, filter] = range === undefined ? ["LEFT", ""] : ["FULL", within(range)];
+    const [join, filter] = range === undefined ? ["LEFT", ""] : ["FULL", within(range, table)];
     // Numbered names: those of the query may be any.
     const rowNames = table.columns.map((_, index) => `c${index}`).join(", ");
     const keyNames = table.key.map((_, index) => `k${index}`).join(", ");
@@ -106,4 +98,12 @@ export function compareLoad(table: TargetTable, loadId: string): TableLoad {
       return { rows_deleted: deleted };
     },
   };
+}
+
+function within({ after, upTo: last }: KeyRange, { key }: TargetTable): string {
+  const bounds = [
+    ...(after === null ? [] : [behind(after, key, "t")]),
+    ...(last === null ? [] : [upTo(last, key, "t")]),
+  ];
+  return bounds.length === 0 ? "" : `WHERE ${bounds.join(" AND ")}`;
 }
