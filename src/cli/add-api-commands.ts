@@ -32,10 +32,10 @@ export function addApiCommands(program: Command): void {
     .addOption(
       new Option(
         "--api <url>",
-        "where the API is; VITRINA_API_URL says it, too (default: http://127.0.0.1:8000)",
+        "address of the API; can also be set with VITRINA_API_URL (default: http://127.0.0.1:8000)",
       ).argParser(apiUrl),
     )
-    .option("--key-file <file>", "file with the key for the API; VITRINA_API_KEY holds the key itself")
+    .option("--key-file <file>", "file that holds the API key; VITRINA_API_KEY can hold the key itself")
     .addOption(
       new Option("-o, --output <form>", "table, or the API's answer as JSON")
         .choices(["table", "json"])
@@ -66,5 +66,5 @@ export function addApiCommands(program: Command): void {
 
 function apiUrl(text: string): string {
   if (isHttpUrl(text)) return text;
-  throw new InvalidArgumentError("It is an http or https URL such as http://127.0.0.1:8000.");
+  throw new InvalidArgumentError("It must be an http or https URL such as http://127.0.0.1:8000.");
 }

@@ -114,7 +114,7 @@ export class ApiClient {
 
   /** What a proxy says while the API is away, or another program altogether. */
   #foreign({ status }: Response): ApiUnreachable {
-    return new ApiUnreachable(`What answers at ${this.#baseUrl} is not the API of Vitrina (HTTP status ${status}).`);
+    return new ApiUnreachable(`The server at ${this.#baseUrl} is not the Vitrina API (HTTP status ${status}).`);
   }
 }
 

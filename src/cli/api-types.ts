@@ -17,7 +17,7 @@ export type Pipeline = {
   readonly target_table: string;
   /** Key columns of the target; empty: the target's primary key. */
   readonly target_key: readonly string[];
-  /** What only some kinds of target can be told. */
+  /** Options that only some kinds of target have. */
   readonly target_options: {
     /** Index: the definition of a field, instead of the one that follows from the column's type. */
     readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -47,13 +47,13 @@ export type Pipeline = {
   readonly incremental_id_key: string | null;
   /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
   readonly null_cursor: "reject" | "exclude" | "each_run";
-  /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+  /** Incremental mode: also read again what changed in this time before the horizon; for timestamps that other systems set. */
   readonly lookback_seconds: number;
-  /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+  /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
   readonly lookback_numbers: number;
   /** Rows per batch. */
   readonly batch_size: number;
-  /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+  /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
   readonly retry_for_seconds: number;
   readonly enabled: boolean;
   /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
@@ -66,7 +66,7 @@ export type Pipeline = {
     readonly task_type: string;
     /** The query, or the name of a registered task and its parameters as JSON. */
     readonly body: string;
-    /** Null: what is read stands in the query. Anything else is refused. */
+    /** Must be null: the query names what is read. */
     readonly source_table: string | null;
     /** Only the last task may override the pipeline's target. */
     readonly target_table: string | null;
@@ -75,14 +75,14 @@ export type Pipeline = {
   readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "CANCEL_REQUESTED" | "PAUSED" | "FAILED";
   /** Counts the requests to run; the runs of a request carry its number. */
   readonly run_request: number;
-  /** Set while it waits until trouble passes. */
+  /** Set while it waits for a temporary problem to go away. */
   readonly waiting: {
-    /** Of the error that the last attempt met. */
+    /** The code of the last attempt's error. */
     readonly code: string;
     readonly reason: string;
-    /** When the trouble began; a committed batch ends it. */
+    /** When the problem began; a committed batch ends it. */
     readonly since: string;
-    /** The next attempt comes then; requesting a run makes it at once. */
+    /** When the next attempt starts; requesting a run starts it at once. */
     readonly until: string;
   } | null;
   /** When the schedule fires next; null without one, or while it is planned. */
@@ -103,18 +103,18 @@ export type Run = {
   readonly attempt: number;
   /** REQUESTED: a reconcile that waits for a runner. HANDED_BACK: its runner was stopped, and another one goes on. CANCELLED: somebody ended it. */
   readonly status: "REQUESTED" | "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK" | "CANCELLED";
-  /** recovery: goes on for a runner that is gone; follow_up: reads anew what a resumed full load read in parts. */
+  /** recovery: continues for a runner that was lost; follow_up: reads everything again after a full load that was interrupted and resumed. */
   readonly trigger: "api" | "schedule" | "recovery" | "follow_up";
   /** The version it began with. */
   readonly config_version: number;
-  /** The newest version whose changes it has taken up, between two batches. */
+  /** The newest version that it has adopted, between two batches. */
   readonly applied_version: number;
   /** Null before a runner has taken it. */
   readonly runner_id: string | null;
   /** While it is REQUESTED: since when. */
   readonly started_at: string;
   readonly finished_at: string | null;
-  /** So far, while it runs. What was waited before an attempt is not counted. */
+  /** So far, while it runs. Waiting before an attempt is not counted. */
   readonly duration_ms: number;
   readonly rows_read: number;
   /** Inserted or changed in the target. */
@@ -144,7 +144,7 @@ export type Run = {
   readonly read_ms: number;
   readonly transform_ms: number;
   readonly write_ms: number;
-  /** It goes on with a load that an earlier run has not ended. */
+  /** It continues a load that an earlier run did not finish. */
   readonly resumed: boolean;
   /** What a person should know about it, such as why it read everything again. */
   readonly notes: readonly string[];
@@ -156,7 +156,7 @@ export type Reconcile = {
   /** Also the id of its run. */
   readonly id: string;
   readonly pipeline_id: string;
-  /** INCONCLUSIVE: differences that a run at the same time explains, or the time was not enough. */
+  /** INCONCLUSIVE: a run at the same time may explain the differences, or there was not enough time. */
   readonly status: "WAITING" | "RUNNING" | "MATCH" | "DIFFERENT" | "INCONCLUSIVE" | "FAILED";
   readonly requested_by: string;
   readonly requested_at: string;
@@ -203,7 +203,7 @@ export type Reconcile = {
       /** The first 100. */
       readonly keys: readonly (Readonly<Record<string, string | null>>)[];
     };
-    /** In both, with other values. */
+    /** In both, with different values. */
     readonly different: {
       readonly count: number;
       /** The first 100. */
@@ -214,14 +214,14 @@ export type Reconcile = {
         readonly columns: readonly string[];
       }[];
     };
-    /** Incremental mode: missing or different, but the next run reads them anyway. */
+    /** Incremental mode: missing or different, but the next run will read them. */
     readonly pending: {
       readonly count: number;
       /** The first 100. */
       readonly keys: readonly (Readonly<Record<string, string | null>>)[];
     };
     readonly compared_columns: readonly string[];
-    /** How often both sides were read: again when a run came in between. */
+    /** How often both sides were read; they are read again when a run interferes. */
     readonly passes: number;
     /** What explains the differences, in sentences. */
     readonly notes: readonly string[];
@@ -290,7 +290,7 @@ export interface Operations {
         readonly target_table?: string;
         /** Key columns of the target; empty: the target's primary key. */
         readonly target_key?: readonly string[];
-        /** What only some kinds of target can be told. */
+        /** Options that only some kinds of target have. */
         readonly target_options?: {
           /** Index: the definition of a field, instead of the one that follows from the column's type. */
           readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -320,13 +320,13 @@ export interface Operations {
         readonly incremental_id_key?: string | null;
         /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
         readonly null_cursor?: "reject" | "exclude" | "each_run";
-        /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+        /** Incremental mode: also read again what changed in this time before the horizon; for timestamps that other systems set. */
         readonly lookback_seconds?: number;
-        /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+        /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
         readonly lookback_numbers?: number;
         /** Rows per batch. */
         readonly batch_size?: number;
-        /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+        /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
         readonly retry_for_seconds?: number;
         readonly enabled?: boolean;
         /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
@@ -339,7 +339,7 @@ export interface Operations {
           readonly task_type: string;
           /** The query, or the name of a registered task and its parameters as JSON. */
           readonly body: string;
-          /** Null: what is read stands in the query. Anything else is refused. */
+          /** Must be null: the query names what is read. */
           readonly source_table?: string | null;
           /** Only the last task may override the pipeline's target. */
           readonly target_table?: string | null;
@@ -419,7 +419,7 @@ export interface Operations {
       readonly target_table: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key?: readonly string[];
-      /** What only some kinds of target can be told. */
+      /** Options that only some kinds of target have. */
       readonly target_options?: {
         /** Index: the definition of a field, instead of the one that follows from the column's type. */
         readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -449,13 +449,13 @@ export interface Operations {
       readonly incremental_id_key?: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
       readonly null_cursor?: "reject" | "exclude" | "each_run";
-      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      /** Incremental mode: also read again what changed in this time before the horizon; for timestamps that other systems set. */
       readonly lookback_seconds?: number;
-      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers?: number;
       /** Rows per batch. */
       readonly batch_size?: number;
-      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds?: number;
       readonly enabled?: boolean;
       /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
@@ -468,7 +468,7 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
-        /** Null: what is read stands in the query. Anything else is refused. */
+        /** Must be null: the query names what is read. */
         readonly source_table?: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table?: string | null;
@@ -491,7 +491,7 @@ export interface Operations {
       readonly target_table: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key: readonly string[];
-      /** What only some kinds of target can be told. */
+      /** Options that only some kinds of target have. */
       readonly target_options: {
         /** Index: the definition of a field, instead of the one that follows from the column's type. */
         readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -521,13 +521,13 @@ export interface Operations {
       readonly incremental_id_key: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
       readonly null_cursor: "reject" | "exclude" | "each_run";
-      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      /** Incremental mode: also read again what changed in this time before the horizon; for timestamps that other systems set. */
       readonly lookback_seconds: number;
-      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers: number;
       /** Rows per batch. */
       readonly batch_size: number;
-      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds: number;
       readonly enabled: boolean;
       /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
@@ -540,7 +540,7 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
-        /** Null: what is read stands in the query. Anything else is refused. */
+        /** Must be null: the query names what is read. */
         readonly source_table: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table: string | null;
@@ -549,14 +549,14 @@ export interface Operations {
       readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "CANCEL_REQUESTED" | "PAUSED" | "FAILED";
       /** Counts the requests to run; the runs of a request carry its number. */
       readonly run_request: number;
-      /** Set while it waits until trouble passes. */
+      /** Set while it waits for a temporary problem to go away. */
       readonly waiting: {
-        /** Of the error that the last attempt met. */
+        /** The code of the last attempt's error. */
         readonly code: string;
         readonly reason: string;
-        /** When the trouble began; a committed batch ends it. */
+        /** When the problem began; a committed batch ends it. */
         readonly since: string;
-        /** The next attempt comes then; requesting a run makes it at once. */
+        /** When the next attempt starts; requesting a run starts it at once. */
         readonly until: string;
       } | null;
       /** When the schedule fires next; null without one, or while it is planned. */
@@ -697,14 +697,14 @@ export interface Operations {
       readonly enabled: boolean;
       /** The number of the request that is told of: the last one, or the one asked for. */
       readonly run_request: number;
-      /** Set while it waits until trouble passes. */
+      /** Set while it waits for a temporary problem to go away. */
       readonly waiting: {
-        /** Of the error that the last attempt met. */
+        /** The code of the last attempt's error. */
         readonly code: string;
         readonly reason: string;
-        /** When the trouble began; a committed batch ends it. */
+        /** When the problem began; a committed batch ends it. */
         readonly since: string;
-        /** The next attempt comes then; requesting a run makes it at once. */
+        /** When the next attempt starts; requesting a run starts it at once. */
         readonly until: string;
       } | null;
       /** True when nothing of that request is waiting or under way any more. */
@@ -727,7 +727,7 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
-        /** Null: what is read stands in the query. Anything else is refused. */
+        /** Must be null: the query names what is read. */
         readonly source_table: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table: string | null;
@@ -777,7 +777,7 @@ export interface Operations {
       readonly limit?: number;
       /** The `next` of the page before, or the id of a line. */
       readonly after?: string;
-      /** Only lines of this level and graver ones. */
+      /** Only lines of this level or more severe. */
       readonly level?: "debug" | "info" | "warn" | "error";
       /** Wait at most so long, up to 60s, until there is a line or the log is over. */
       readonly wait?: string;
@@ -986,7 +986,7 @@ export interface Operations {
         readonly run_id: string;
         readonly state: "OPEN" | "RETRY_REQUESTED";
         readonly key: Readonly<Record<string, string | null>> | null;
-        /** The row as the target was given it, in exact texts. A retry reads it anew. */
+        /** The row as it was sent to the target, in exact texts. A retry reads it from the source again. */
         readonly row: Readonly<Record<string, string | null>>;
         readonly error_code: string;
         readonly error: string;
@@ -1004,11 +1004,11 @@ export interface Operations {
         readonly hostname: string;
         readonly pid: number;
         readonly version: string;
-        /** Neither stopped nor silent for long. */
+        /** It has not stopped, and was heard from recently. */
         readonly alive: boolean;
         readonly started_at: string;
         readonly last_seen_at: string;
-        /** Null where it did not sign off. */
+        /** Null if it did not report its end. */
         readonly stopped_at: string | null;
         /** The runs in its hands, each with its pipeline and that pipeline's status. */
         readonly holds: readonly {
@@ -1063,7 +1063,7 @@ export interface Operations {
         readonly description: string;
         /** JSON Schema of the parameters. */
         readonly params: Readonly<Record<string, unknown>>;
-        /** The living runners that have it. */
+        /** The live runners that have it. */
         readonly runners: readonly string[];
       }[];
     };
@@ -1126,7 +1126,7 @@ export interface Operations {
       readonly target_table?: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key?: readonly string[];
-      /** What only some kinds of target can be told. */
+      /** Options that only some kinds of target have. */
       readonly target_options?: {
         /** Index: the definition of a field, instead of the one that follows from the column's type. */
         readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -1156,13 +1156,13 @@ export interface Operations {
       readonly incremental_id_key?: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
       readonly null_cursor?: "reject" | "exclude" | "each_run";
-      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      /** Incremental mode: also read again what changed in this time before the horizon; for timestamps that other systems set. */
       readonly lookback_seconds?: number;
-      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers?: number;
       /** Rows per batch. */
       readonly batch_size?: number;
-      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds?: number;
       readonly enabled?: boolean;
       /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
@@ -1175,7 +1175,7 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
-        /** Null: what is read stands in the query. Anything else is refused. */
+        /** Must be null: the query names what is read. */
         readonly source_table?: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table?: string | null;
@@ -1257,7 +1257,7 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
-        /** Null: what is read stands in the query. Anything else is refused. */
+        /** Must be null: the query names what is read. */
         readonly source_table?: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table?: string | null;
@@ -1279,7 +1279,7 @@ export interface Operations {
       readonly target_table: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key: readonly string[];
-      /** What only some kinds of target can be told. */
+      /** Options that only some kinds of target have. */
       readonly target_options: {
         /** Index: the definition of a field, instead of the one that follows from the column's type. */
         readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -1309,13 +1309,13 @@ export interface Operations {
       readonly incremental_id_key: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
       readonly null_cursor: "reject" | "exclude" | "each_run";
-      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      /** Incremental mode: also read again what changed in this time before the horizon; for timestamps that other systems set. */
       readonly lookback_seconds: number;
-      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers: number;
       /** Rows per batch. */
       readonly batch_size: number;
-      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds: number;
       readonly enabled: boolean;
       /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
@@ -1328,7 +1328,7 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
-        /** Null: what is read stands in the query. Anything else is refused. */
+        /** Must be null: the query names what is read. */
         readonly source_table: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table: string | null;
@@ -1337,14 +1337,14 @@ export interface Operations {
       readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "CANCEL_REQUESTED" | "PAUSED" | "FAILED";
       /** Counts the requests to run; the runs of a request carry its number. */
       readonly run_request: number;
-      /** Set while it waits until trouble passes. */
+      /** Set while it waits for a temporary problem to go away. */
       readonly waiting: {
-        /** Of the error that the last attempt met. */
+        /** The code of the last attempt's error. */
         readonly code: string;
         readonly reason: string;
-        /** When the trouble began; a committed batch ends it. */
+        /** When the problem began; a committed batch ends it. */
         readonly since: string;
-        /** The next attempt comes then; requesting a run makes it at once. */
+        /** When the next attempt starts; requesting a run starts it at once. */
         readonly until: string;
       } | null;
       /** When the schedule fires next; null without one, or while it is planned. */
@@ -1432,7 +1432,7 @@ export interface Operations {
       readonly target_table: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key: readonly string[];
-      /** What only some kinds of target can be told. */
+      /** Options that only some kinds of target have. */
       readonly target_options: {
         /** Index: the definition of a field, instead of the one that follows from the column's type. */
         readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -1462,13 +1462,13 @@ export interface Operations {
       readonly incremental_id_key: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
       readonly null_cursor: "reject" | "exclude" | "each_run";
-      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      /** Incremental mode: also read again what changed in this time before the horizon; for timestamps that other systems set. */
       readonly lookback_seconds: number;
-      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers: number;
       /** Rows per batch. */
       readonly batch_size: number;
-      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds: number;
       readonly enabled: boolean;
       /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
@@ -1481,7 +1481,7 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
-        /** Null: what is read stands in the query. Anything else is refused. */
+        /** Must be null: the query names what is read. */
         readonly source_table: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table: string | null;
@@ -1490,14 +1490,14 @@ export interface Operations {
       readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "CANCEL_REQUESTED" | "PAUSED" | "FAILED";
       /** Counts the requests to run; the runs of a request carry its number. */
       readonly run_request: number;
-      /** Set while it waits until trouble passes. */
+      /** Set while it waits for a temporary problem to go away. */
       readonly waiting: {
-        /** Of the error that the last attempt met. */
+        /** The code of the last attempt's error. */
         readonly code: string;
         readonly reason: string;
-        /** When the trouble began; a committed batch ends it. */
+        /** When the problem began; a committed batch ends it. */
         readonly since: string;
-        /** The next attempt comes then; requesting a run makes it at once. */
+        /** When the next attempt starts; requesting a run starts it at once. */
         readonly until: string;
       } | null;
       /** When the schedule fires next; null without one, or while it is planned. */
@@ -1604,7 +1604,7 @@ export interface Operations {
       readonly target_table?: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key?: readonly string[];
-      /** What only some kinds of target can be told. */
+      /** Options that only some kinds of target have. */
       readonly target_options?: {
         /** Index: the definition of a field, instead of the one that follows from the column's type. */
         readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -1634,13 +1634,13 @@ export interface Operations {
       readonly incremental_id_key?: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
       readonly null_cursor?: "reject" | "exclude" | "each_run";
-      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      /** Incremental mode: also read again what changed in this time before the horizon; for timestamps that other systems set. */
       readonly lookback_seconds?: number;
-      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers?: number;
       /** Rows per batch. */
       readonly batch_size?: number;
-      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds?: number;
       readonly enabled?: boolean;
       /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
@@ -1653,7 +1653,7 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
-        /** Null: what is read stands in the query. Anything else is refused. */
+        /** Must be null: the query names what is read. */
         readonly source_table?: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table?: string | null;
@@ -1675,7 +1675,7 @@ export interface Operations {
       readonly target_table: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key: readonly string[];
-      /** What only some kinds of target can be told. */
+      /** Options that only some kinds of target have. */
       readonly target_options: {
         /** Index: the definition of a field, instead of the one that follows from the column's type. */
         readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -1705,13 +1705,13 @@ export interface Operations {
       readonly incremental_id_key: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
       readonly null_cursor: "reject" | "exclude" | "each_run";
-      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      /** Incremental mode: also read again what changed in this time before the horizon; for timestamps that other systems set. */
       readonly lookback_seconds: number;
-      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers: number;
       /** Rows per batch. */
       readonly batch_size: number;
-      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds: number;
       readonly enabled: boolean;
       /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
@@ -1724,7 +1724,7 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
-        /** Null: what is read stands in the query. Anything else is refused. */
+        /** Must be null: the query names what is read. */
         readonly source_table: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table: string | null;
@@ -1733,14 +1733,14 @@ export interface Operations {
       readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "CANCEL_REQUESTED" | "PAUSED" | "FAILED";
       /** Counts the requests to run; the runs of a request carry its number. */
       readonly run_request: number;
-      /** Set while it waits until trouble passes. */
+      /** Set while it waits for a temporary problem to go away. */
       readonly waiting: {
-        /** Of the error that the last attempt met. */
+        /** The code of the last attempt's error. */
         readonly code: string;
         readonly reason: string;
-        /** When the trouble began; a committed batch ends it. */
+        /** When the problem began; a committed batch ends it. */
         readonly since: string;
-        /** The next attempt comes then; requesting a run makes it at once. */
+        /** When the next attempt starts; requesting a run starts it at once. */
         readonly until: string;
       } | null;
       /** When the schedule fires next; null without one, or while it is planned. */
@@ -1787,7 +1787,7 @@ export interface Operations {
       readonly target_table?: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key?: readonly string[];
-      /** What only some kinds of target can be told. */
+      /** Options that only some kinds of target have. */
       readonly target_options?: {
         /** Index: the definition of a field, instead of the one that follows from the column's type. */
         readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -1817,13 +1817,13 @@ export interface Operations {
       readonly incremental_id_key?: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
       readonly null_cursor?: "reject" | "exclude" | "each_run";
-      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      /** Incremental mode: also read again what changed in this time before the horizon; for timestamps that other systems set. */
       readonly lookback_seconds?: number;
-      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers?: number;
       /** Rows per batch. */
       readonly batch_size?: number;
-      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds?: number;
       readonly enabled?: boolean;
       /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
@@ -1836,7 +1836,7 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
-        /** Null: what is read stands in the query. Anything else is refused. */
+        /** Must be null: the query names what is read. */
         readonly source_table?: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table?: string | null;
@@ -1858,7 +1858,7 @@ export interface Operations {
       readonly target_table: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key: readonly string[];
-      /** What only some kinds of target can be told. */
+      /** Options that only some kinds of target have. */
       readonly target_options: {
         /** Index: the definition of a field, instead of the one that follows from the column's type. */
         readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -1888,13 +1888,13 @@ export interface Operations {
       readonly incremental_id_key: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
       readonly null_cursor: "reject" | "exclude" | "each_run";
-      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      /** Incremental mode: also read again what changed in this time before the horizon; for timestamps that other systems set. */
       readonly lookback_seconds: number;
-      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers: number;
       /** Rows per batch. */
       readonly batch_size: number;
-      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds: number;
       readonly enabled: boolean;
       /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
@@ -1907,7 +1907,7 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
-        /** Null: what is read stands in the query. Anything else is refused. */
+        /** Must be null: the query names what is read. */
         readonly source_table: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table: string | null;
@@ -1916,14 +1916,14 @@ export interface Operations {
       readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "CANCEL_REQUESTED" | "PAUSED" | "FAILED";
       /** Counts the requests to run; the runs of a request carry its number. */
       readonly run_request: number;
-      /** Set while it waits until trouble passes. */
+      /** Set while it waits for a temporary problem to go away. */
       readonly waiting: {
-        /** Of the error that the last attempt met. */
+        /** The code of the last attempt's error. */
         readonly code: string;
         readonly reason: string;
-        /** When the trouble began; a committed batch ends it. */
+        /** When the problem began; a committed batch ends it. */
         readonly since: string;
-        /** The next attempt comes then; requesting a run makes it at once. */
+        /** When the next attempt starts; requesting a run starts it at once. */
         readonly until: string;
       } | null;
       /** When the schedule fires next; null without one, or while it is planned. */
@@ -1966,7 +1966,7 @@ export interface Operations {
       readonly target_table: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key?: readonly string[];
-      /** What only some kinds of target can be told. */
+      /** Options that only some kinds of target have. */
       readonly target_options?: {
         /** Index: the definition of a field, instead of the one that follows from the column's type. */
         readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -1996,13 +1996,13 @@ export interface Operations {
       readonly incremental_id_key?: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
       readonly null_cursor?: "reject" | "exclude" | "each_run";
-      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      /** Incremental mode: also read again what changed in this time before the horizon; for timestamps that other systems set. */
       readonly lookback_seconds?: number;
-      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers?: number;
       /** Rows per batch. */
       readonly batch_size?: number;
-      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds?: number;
       readonly enabled?: boolean;
       /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
@@ -2015,7 +2015,7 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
-        /** Null: what is read stands in the query. Anything else is refused. */
+        /** Must be null: the query names what is read. */
         readonly source_table?: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table?: string | null;
@@ -2107,7 +2107,7 @@ export interface Operations {
       readonly target_table?: string;
       /** Key columns of the target; empty: the target's primary key. */
       readonly target_key?: readonly string[];
-      /** What only some kinds of target can be told. */
+      /** Options that only some kinds of target have. */
       readonly target_options?: {
         /** Index: the definition of a field, instead of the one that follows from the column's type. */
         readonly mapping?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -2137,13 +2137,13 @@ export interface Operations {
       readonly incremental_id_key?: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
       readonly null_cursor?: "reject" | "exclude" | "each_run";
-      /** Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere. */
+      /** Incremental mode: also read again what changed in this time before the horizon; for timestamps that other systems set. */
       readonly lookback_seconds?: number;
-      /** Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead. */
+      /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers?: number;
       /** Rows per batch. */
       readonly batch_size?: number;
-      /** How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts. */
+      /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds?: number;
       readonly enabled?: boolean;
       /** An interval (15m, PT15M), cron with a time zone (0 3 * * * Europe/Moscow), or null. */
@@ -2156,7 +2156,7 @@ export interface Operations {
         readonly task_type: string;
         /** The query, or the name of a registered task and its parameters as JSON. */
         readonly body: string;
-        /** Null: what is read stands in the query. Anything else is refused. */
+        /** Must be null: the query names what is read. */
         readonly source_table?: string | null;
         /** Only the last task may override the pipeline's target. */
         readonly target_table?: string | null;

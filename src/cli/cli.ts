@@ -71,5 +71,5 @@ function readKey(file: string): string {
     throw new CliFailure(EXIT.usage, `${file} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
   }
   if (/^[\x21-\x7e]+$/.test(key)) return key;
-  throw new CliFailure(EXIT.usage, `${file} does not hold one key and nothing else.`);
+  throw new CliFailure(EXIT.usage, `${file} must hold exactly one key and nothing else.`);
 }

@@ -31,7 +31,7 @@ export class CliFailure extends Error {
 export class ApiUnreachable extends CliFailure {
   constructor(sentence: string, cause?: unknown) {
     const hint =
-      "Start it with npm start or vitrina api, or say where it is: --api http://host:port, or VITRINA_API_URL.";
+      "Start it with npm start or vitrina api, or give its address: --api http://host:port, or VITRINA_API_URL.";
     super(EXIT.unreachable, sentence, [hint], cause);
   }
 }

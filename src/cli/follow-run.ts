@@ -15,7 +15,7 @@ export interface RunRequest {
 }
 
 export function waitingSentence({ reason, since, until }: NonNullable<StatusAnswer["waiting"]>): string {
-  return `waits since ${localTime(since)}, and tries again at ${localTime(until)}: ${reason}`;
+  return `waiting since ${localTime(since)}, next attempt at ${localTime(until)}: ${reason}`;
 }
 
 const SAY_UNCLAIMED_AFTER_MS = 10_000;
@@ -48,7 +48,7 @@ export function followRun(
       const isLate = performance.now() - startedAt > SAY_UNCLAIMED_AFTER_MS;
       if (!isHintDue || !isLate || seen.status !== "RUN_REQUESTED" || seen.waiting !== null) return;
       isHintDue = false;
-      say(`No runner has taken ${name} yet. vitrina runners shows who is there.`);
+      say(`No runner has taken ${name} yet. vitrina runners lists the runners.`);
     },
   });
 }

@@ -14,7 +14,7 @@ export function highestRole(roles: readonly Role[]): Role | undefined {
   return ROLES.findLast((role) => roles.includes(role));
 }
 
-/** Whoever sends a request, as versions and the audit log name them. */
+/** Who sent a request, as versions and the audit log name them. */
 export interface Actor {
   readonly name: string;
   readonly role: Role;

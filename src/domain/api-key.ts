@@ -32,7 +32,7 @@ export function hashSecret(secret: string): Buffer {
   return createHash("sha256").update(secret).digest();
 }
 
-/** In constant time, so that the time of an answer tells nothing of the hash. */
+/** In constant time, so that the response time reveals nothing about the hash. */
 export function isSecretOf(hash: Buffer, secret: string): boolean {
   return timingSafeEqual(hash, hashSecret(secret));
 }

@@ -3,8 +3,8 @@ import { ROLES } from "./access.ts";
 
 /**
  * - `done`: something was changed; written in the transaction of the change.
- * - `refused`: somebody who may change it asked for something that is not possible.
- * - `denied`: somebody who may not.
+ * - `refused`: somebody with the right to change it asked for something impossible.
+ * - `denied`: somebody without the right to change it.
  */
 const OUTCOMES = ["done", "refused", "denied"] as const;
 
@@ -25,7 +25,7 @@ export const auditEntrySchema = z.object({
 });
 export type AuditEntry = z.infer<typeof auditEntrySchema>;
 
-/** Where a change comes from: everything of its entry that is known before the change. */
+/** Where a change comes from: the part of its entry that is known before the change. */
 export type AuditOrigin = Pick<
   AuditEntry,
   "actor" | "role" | "key_id" | "ip" | "action" | "object" | "http_status" | "request_id"

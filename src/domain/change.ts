@@ -6,9 +6,9 @@ type WatchedPipeline = Pick<Pipeline, "id" | "name" | "status" | "enabled" | "ru
 
 /** What changed since a point, each thing in its latest state. */
 export interface Changes {
-  /** Whoever asks again from here misses nothing, and may be told something twice. */
+  /** Asking again from here misses nothing, but may repeat something. */
   readonly point: string;
-  /** False when there is more than could be told, or the point is unknown here: read the lists instead. */
+  /** False when there are too many changes, or the point is not known: read the lists instead. */
   readonly complete: boolean;
   readonly pipelines: readonly WatchedPipeline[];
   /** Runs under way are always among them. */

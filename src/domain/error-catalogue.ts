@@ -1,17 +1,17 @@
 // biome-ignore-all lint/style/noExcessiveLinesPerFile: a catalogue, looked up by code and never read through.
 /**
- * Every error a person can meet, but those that only one connector knows (its own `errors.ts`): a stable code, the HTTP
+ * Every error a person can meet, except those of a single connector (its own `errors.ts`): a stable code, the HTTP
  * status, what the runner does about it, a short title, and a hint that says what to do next.
  */
 
 /**
  * What the runner does when a batch fails with this error. `src/domain/retry-policy.ts` says what follows from it.
- * - `never`: it cannot get better by itself; the run fails at once.
- * - `retry`: nobody knows whether it passes; tried again a few times.
- * - `wait`: it passes without anybody's help; waited for with growing pauses, for `retry_for_seconds`.
- * - `reconnect`: a database or a cluster is away, or takes no more connections. Waited for like `wait` while the
+ * - `never`: it does not go away by itself; the run fails at once.
+ * - `retry`: it may or may not go away; tried again a few times.
+ * - `wait`: it goes away by itself; waited out with growing pauses, for `retry_for_seconds`.
+ * - `reconnect`: a database or a cluster cannot be reached, or takes no more connections. Waited out like `wait` while the
  *   meta-store answers; otherwise nothing can be recorded, and recovery takes over.
- * - `row`: the fault of single rows; they can be set aside and the rest written.
+ * - `row`: single rows are at fault; they can be set aside and the rest written.
  * - `fenced`: another runner holds the pipeline now; stop without a trace.
  */
 export type RetryClass = "never" | "retry" | "wait" | "reconnect" | "row" | "fenced";
@@ -46,13 +46,13 @@ export const ERROR_CATALOGUE = {
   PRECONDITION_FAILED: entry(
     412,
     "never",
-    "Somebody changed the pipeline meanwhile",
+    "Somebody else changed the pipeline in the meantime",
     "Read the pipeline again, look at what changed, and send the request with its new ETag.",
   ),
   CONFIRMATION_NEEDED: entry(
     409,
     "never",
-    "This needs a confirmation",
+    "This needs confirmation",
     "If that is what you want, send the same request with ?confirm=true.",
   ),
   IDEMPOTENCY_KEY_REUSED: entry(
@@ -88,7 +88,7 @@ export const ERROR_CATALOGUE = {
   HOST_NOT_ALLOWED: entry(
     421,
     "never",
-    "The API does not answer under that name",
+    "The API does not answer to that name",
     "Address it as localhost or 127.0.0.1, or add the name to API_ALLOWED_HOSTS.",
   ),
   ORIGIN_NOT_ALLOWED: entry(
@@ -129,7 +129,7 @@ export const ERROR_CATALOGUE = {
     409,
     "never",
     "This version cannot be restored",
-    "It does not fit the rules of today. Look at the version, and change the pipeline by hand.",
+    "It breaks rules that were added later. Look at the version, and change the pipeline by hand.",
   ),
   RECONCILE_NOT_FOUND: entry(
     404,
@@ -163,14 +163,14 @@ export const ERROR_CATALOGUE = {
     422,
     "never",
     "The target is not allowed",
-    "Use analytics.<table>, or add the schema to TARGET_SCHEMAS, or the index to TARGET_INDEXES; where TARGETS is set, it must be there, too.",
+    "Use analytics.<table>, or add the schema to TARGET_SCHEMAS, or the index to TARGET_INDEXES; if TARGETS is set, it must also be listed there.",
   ),
   TASK_PLAN_INVALID: entry(422, "never", "The task plan breaks its contract", "Correct the tasks named in the detail."),
   SOURCE_QUERY_MISSING: entry(
     422,
     "never",
     "There is no query",
-    "Give the pipeline a source_query, or tasks of which the first is SQL.",
+    "Give the pipeline a source_query, or tasks that start with an SQL task.",
   ),
   SCHEDULE_INVALID: entry(
     422,
@@ -196,17 +196,17 @@ export const ERROR_CATALOGUE = {
   SOURCE_NOT_AUDITABLE: entry(
     422,
     "never",
-    "The source does not let queries be examined",
+    "The source does not allow queries to be examined",
     "Grant the reader TEMPORARY on the source database.",
   ),
 
   QUERY_TOO_SLOW: entry(
     422,
     "never",
-    "The query did not give its first rows in time",
+    "The query did not return its first rows in time",
     "Make the query faster or smaller, or raise PREVIEW_TIMEOUT_SECONDS.",
   ),
-  PREVIEW_BUSY: entry(429, "retry", "Too many queries are tried at once", "Wait until another one has ended."),
+  PREVIEW_BUSY: entry(429, "retry", "Too many queries are being tried at once", "Wait until one of them has ended."),
 
   // Reading and writing
   SOURCE_QUERY_FAILED: entry(
@@ -236,8 +236,8 @@ export const ERROR_CATALOGUE = {
   TARGET_COLUMN_REQUIRED: entry(
     422,
     "never",
-    "The target demands a column that the query lacks",
-    "Select the column in the query, give it a default, or let it be null.",
+    "The target requires a column that the query lacks",
+    "Select the column in the query, give it a default, or make it nullable.",
   ),
   TARGET_TYPE_MISMATCH: entry(
     422,
@@ -249,7 +249,7 @@ export const ERROR_CATALOGUE = {
     422,
     "never",
     "A column of the target is no longer filled",
-    "If it was renamed or is not needed any more, let the owner of the table drop it.",
+    "If it was renamed or is no longer needed, have the owner of the table drop it.",
   ),
   KEY_MISSING: entry(
     422,
@@ -297,26 +297,26 @@ export const ERROR_CATALOGUE = {
   CHANGES_UNSEEN: entry(
     422,
     "never",
-    "Changes of some tables are not seen",
-    "Take the greatest stamp of all tables as incremental_key, such as greatest(a.modified, b.modified); or use mode full; or run reconcile from time to time. Rows that are deleted in the source stay in the target.",
+    "Changes to some tables are not seen",
+    "Use the greatest timestamp of all tables as incremental_key, such as greatest(a.modified, b.modified); or use mode full; or run reconcile from time to time. Rows that are deleted in the source stay in the target.",
   ),
   CURSOR_NUMBERS_AHEAD: entry(
     422,
     "never",
-    "The numbers of the incremental key are given out ahead",
-    "Let the owner of the sequence set CACHE 1, use a stamp as incremental_key, or set lookback_numbers.",
+    "The numbers of the incremental key are allocated in advance",
+    "Have the owner of the sequence set CACHE 1, use a timestamp as incremental_key, or set lookback_numbers.",
   ),
   CURSOR_NOT_UNIQUE: entry(
     422,
     "never",
     "The cursor does not tell all rows apart",
-    "No row is lost: the target key tells them apart, and rows at the position are read again. With a unique incremental_id_key, such as the primary key of the table, each is read once.",
+    "No row is lost: the target key tells them apart, and rows at the position are read again. With a unique incremental_id_key, such as the table's primary key, each row is read only once.",
   ),
   CHECK_TIMED_OUT: entry(
     422,
     "never",
     "A check took too long",
-    "It was left out; the run makes it with more time. An index on the columns of the check makes it fast.",
+    "It was skipped; the run repeats it with more time. An index on the columns of the check makes it fast.",
   ),
   STATE_OF_OTHER_CONFIG: entry(
     409,
@@ -339,7 +339,7 @@ export const ERROR_CATALOGUE = {
   SOURCE_EMPTY: entry(
     422,
     "never",
-    "The source is empty, the target is not",
+    "The source is empty, but the target is not",
     "Check the query; if the target should become empty, set allow_empty to true.",
   ),
   TOO_MANY_DELETIONS: entry(
@@ -358,20 +358,20 @@ export const ERROR_CATALOGUE = {
     422,
     "never",
     "A rejected row could not be found again",
-    "Reset the state, so that the next run reads everything, or discard the reject.",
+    "Reset the state so that the next run reads everything, or discard the reject.",
   ),
   ROW_REFUSED: entry(422, "row", "The target refused a row", "Correct the row in the source, or the target's rules."),
   PERMISSION_DENIED: entry(
     403,
     "never",
     "The database refused access",
-    "Grant the role of the connection what the detail names: sources are read as vitrina_reader, targets written as vitrina_writer, unless their URLs name other roles. See docs/guides/production.md.",
+    "Grant the connection's role what the detail names: sources are read as vitrina_reader and targets written as vitrina_writer, unless their URLs name other roles. See docs/guides/production.md.",
   ),
   DATABASE_UNAVAILABLE: entry(
     503,
     "reconnect",
     "The database cannot be reached",
-    "Check that PostgreSQL runs and that its address is right.",
+    "Check that PostgreSQL is running and that its address is right.",
   ),
   DATABASE_MISSING: entry(
     503,
@@ -382,8 +382,8 @@ export const ERROR_CATALOGUE = {
   DATABASE_BUSY: entry(
     503,
     "wait",
-    "The database could not do it now",
-    "It passes by itself, as a rule. Look at what holds the lock, or loads the server, that the detail names.",
+    "The database could not do this right now",
+    "This usually goes away by itself. If not, look at what holds the lock, or loads the server, that the detail names.",
   ),
   TOO_MANY_CONNECTIONS: entry(
     503,
@@ -400,59 +400,59 @@ export const ERROR_CATALOGUE = {
   TEMP_FILE_LIMIT: entry(
     422,
     "never",
-    "The query needs more temporary space than it may take",
-    "Raise temp_file_limit for the role that the detail names, or let the query sort and join less.",
+    "The query needs more temporary space than it is allowed",
+    "Raise temp_file_limit for the role that the detail names, or make the query sort and join less.",
   ),
   STATEMENT_TIMEOUT: entry(
     504,
     "never",
-    "A statement took longer than it may",
+    "A statement took longer than allowed",
     "Make the query faster (an index, fewer rows), lower batch_size, or raise READ_TIMEOUT_SECONDS.",
   ),
   TARGET_AHEAD: entry(
     409,
     "never",
-    "The target was written later than the meta-store knows of",
+    "The target was written more recently than the meta-store knows",
     "The meta-store may come from an older backup, or another Vitrina writes here. See docs/guides/back-up.md; then go on from this meta-store's position with vitrina state NAME keep, or read everything with reset.",
   ),
   TARGET_REPLACED: entry(
     409,
     "never",
     "The target no longer holds what the checkpoint says",
-    "Reset the state to read everything again (vitrina state NAME reset), or keep it if the target holds every row up to the position all the same (vitrina state NAME keep).",
+    "Reset the state to read everything again (vitrina state NAME reset), or keep it if the target nevertheless holds every row up to the position (vitrina state NAME keep).",
   ),
   TARGET_CHANGED: entry(
     409,
     "retry",
     "The target was replaced, emptied or altered during the run",
-    "The next attempt looks at it anew. See who drops, truncates, alters or swaps it if it recurs.",
+    "The next attempt examines it again. If this recurs, find out who drops, truncates, alters or swaps it.",
   ),
   BATCH_UNBALANCED: entry(
     500,
     "never",
     "The rows of a batch do not add up",
-    "This is a defect of Vitrina: nothing of the batch was kept. Please report it.",
+    "This is a bug in Vitrina: nothing of the batch was kept. Please report it.",
   ),
 
   // Running
-  LEASE_LOST: entry(409, "fenced", "Another runner holds the pipeline", "Nothing to do: the other runner goes on."),
+  LEASE_LOST: entry(409, "fenced", "Another runner holds the pipeline", "Nothing to do: the other runner continues."),
   RUNNER_LOST: entry(500, "never", "The runner disappeared", "Nothing to do: the next runner continues by itself."),
   RUNNER_CUT_OFF: entry(
     500,
     "never",
     "The runner lost its connection to the meta-store",
-    "Nothing to do: the pipeline goes on from its checkpoint by itself. If it recurs, look at the network between them, and at the load of the runner's machine.",
+    "Nothing to do: the pipeline continues from its checkpoint by itself. If it recurs, look at the network between them, and at the load of the runner's machine.",
   ),
   DATABASE_RESTARTED: entry(
     500,
     "never",
     "PostgreSQL was restarted during the run",
-    "Nothing to do: the pipeline goes on from its checkpoint by itself.",
+    "Nothing to do: the pipeline continues from its checkpoint by itself.",
   ),
   RUNNER_LOST_REPEATEDLY: entry(
     500,
     "never",
-    "Runners keep disappearing in this pipeline",
+    "Runners keep disappearing while they run this pipeline",
     "Look for what kills them (memory, a crash in a task), then run it again.",
   ),
   RUNNER_STOPPED: entry(503, "never", "The runner was stopped", "Nothing to do: the next runner continues by itself."),
@@ -461,20 +461,20 @@ export const ERROR_CATALOGUE = {
     422,
     "never",
     "The parameters of a code task are not valid",
-    "Correct the parameters behind the task's name; GET /api/v1/tasks shows their schema.",
+    "Correct the parameters after the task's name; GET /api/v1/tasks shows their schema.",
   ),
   TASK_MODULE_INVALID: entry(
     500,
     "never",
     "The code tasks cannot be loaded",
-    "Correct the file named in the detail in the folder of tasks, then start again.",
+    "Correct the file named in the detail, in the tasks folder, then start again.",
   ),
   TASK_FAILED: entry(422, "never", "A code task failed", "Correct the task's code; the detail shows where it failed."),
   TASK_RETRY_LATER: entry(
     503,
     "wait",
     "A code task asks to be tried again later",
-    "Nothing, if it passes: the run is tried again by itself. Otherwise look at what the task waits for.",
+    "Usually nothing: the run is tried again by itself. If it keeps failing, look at what the task waits for.",
   ),
   TASK_TIMEOUT: entry(
     504,
@@ -485,14 +485,14 @@ export const ERROR_CATALOGUE = {
   TASK_RESULT_INVALID: entry(
     422,
     "never",
-    "A code task returned something else than it declared",
+    "A code task returned something other than it declared",
     "Return rows with exactly the declared columns, and values of their types.",
   ),
   TASK_WORKER_LOST: entry(
     500,
     "retry",
     "The Python worker ended while a task ran",
-    "Look at its last lines in the detail; os._exit, a crash of a library and a lack of memory end it like this.",
+    "Look at its last lines in the detail; typical causes are os._exit, a crash in a library, and lack of memory.",
   ),
   PYTHON_UNAVAILABLE: entry(
     500,
@@ -512,7 +512,7 @@ export const ERROR_CATALOGUE = {
     500,
     "never",
     "The port is taken",
-    "Stop the other program, or set API_PORT (of a runner METRICS_PORT) to a free port.",
+    "Stop the other program, or set API_PORT (for a runner: METRICS_PORT) to a free port.",
   ),
   DATA_DIR_UNUSABLE: entry(
     500,
@@ -523,7 +523,7 @@ export const ERROR_CATALOGUE = {
   DATA_DIR_IN_USE: entry(
     500,
     "never",
-    "Vitrina already runs on this data folder",
+    "Vitrina is already running on this data folder",
     "Stop it first, or set VITRINA_DATA_DIR to another folder.",
   ),
   EMBEDDED_POSTGRES_FAILED: entry(
@@ -536,21 +536,16 @@ export const ERROR_CATALOGUE = {
     503,
     "never",
     "The connection pooler does not keep sessions",
-    "Connect to PostgreSQL directly, or let PgBouncer keep a session for each client (pool_mode = session).",
+    "Connect to PostgreSQL directly, or have PgBouncer keep a session for each client (pool_mode = session).",
   ),
   DATABASE_TOO_OLD: entry(500, "never", "The PostgreSQL server is too old", "Use PostgreSQL 15 or newer."),
   MIGRATION_CHANGED: entry(
     500,
     "never",
     "An applied migration was changed",
-    "Restore the file as it was, and put the change into a new migration.",
+    "Restore the original file, and put the change into a new migration.",
   ),
-  MIGRATION_FAILED: entry(
-    500,
-    "never",
-    "A migration failed",
-    "Nothing of it was kept. Correct the cause and try again.",
-  ),
+  MIGRATION_FAILED: entry(500, "never", "A migration failed", "None of it was kept. Fix the cause and try again."),
   SCHEMA_TOO_NEW: entry(
     500,
     "never",
@@ -567,12 +562,12 @@ export const ERROR_CATALOGUE = {
     500,
     "never",
     "Another Vitrina on this server uses the roles",
-    "Give both the same VITRINA_ROLE_SECRET. If the other is gone, or is to get the new passwords, too: ALTER ROLE … NOLOGIN, then migrate.",
+    "Give both the same VITRINA_ROLE_SECRET. If the other one is gone, or should also get the new passwords: ALTER ROLE … NOLOGIN, then migrate.",
   ),
   ROLE_MISSING: entry(
     500,
     "never",
-    "A role of Vitrina does not exist on this server",
+    "One of Vitrina's roles does not exist on this server",
     "Was the database restored from a backup? Restore the roles before it: see docs/guides/back-up.md.",
   ),
   SCHEMA_MISSING: entry(500, "never", "The database has no Vitrina schema", "Run vitrina migrate first."),
@@ -581,12 +576,12 @@ export const ERROR_CATALOGUE = {
 
 export type ErrorCode = keyof typeof ERROR_CATALOGUE;
 
-/** An error that is not in the catalogue, and brings along what stands there. */
+/** An error that is not in the catalogue, and carries its own entry. */
 export interface DefinedError extends CatalogueEntry {
   readonly code: string;
 }
 
-/** A catalogue of its own, for a part that the rest need not know. */
+/** A separate catalogue, for a part that the rest of the program does not know about. */
 export function defineErrors<Code extends string>(
   entries: Readonly<Record<Code, CatalogueEntry>>,
 ): Readonly<Record<Code, DefinedError>> {
@@ -604,7 +599,7 @@ export interface Problem {
   readonly column?: number;
 }
 
-/** The same where a whole list of mistakes is told, each of its own kind. */
+/** The same in a list of mistakes of different kinds. */
 export interface CodedProblem extends Problem {
   readonly code: ErrorCode;
 }
@@ -637,7 +632,7 @@ export class VitrinaError extends Error {
     this.extra = details.extra ?? {};
   }
 
-  /** For an error of the same kind in other words. */
+  /** For making an error of the same kind with another message. */
   get known(): DefinedError {
     return this.#known;
   }

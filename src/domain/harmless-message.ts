@@ -1,7 +1,7 @@
 /**
- * What of a database's error everybody may read. Messages can quote values of rows, and those that functions and
- * triggers make can hold anything. So only shapes that are known to be harmless are shown; of the rest, what kind of
- * error it was, and the names that the server tells apart from its message.
+ * The part of a database error that everybody may read. Messages can quote values of rows, and those raised by functions
+ * and triggers can hold anything. So only messages of a known harmless form are shown; of the others, only the kind of
+ * error, and the names that the server sends separately from its message.
  */
 
 export interface ServerError {
@@ -18,7 +18,7 @@ export interface ServerError {
   readonly constraint?: string | undefined;
 }
 
-/** Classes whose messages speak of sessions, roles and resources. */
+/** Classes whose messages are about sessions, roles and resources. */
 const OPERATIONAL = /^(?:08|0A|25|26|28|2B|2D|3D|3F|40|53|54|55|57|58|42501)/;
 
 const NAME = '"[^"]*"';
@@ -38,7 +38,7 @@ const WITH_NAMES = [
   `nextval: reached (?:maximum|minimum) value of sequence ${NAME} \\(-?\\d+\\)`,
 ].map((shape) => new RegExp(`^${shape}$`));
 
-/** Messages that quote at most a value, which is taken out first. */
+/** Messages that quote at most one value, which is removed first. */
 const WITHOUT_VALUES = [
   `invalid input syntax for type ${TYPE}(?:: "…")?`,
   `value "…" is out of range for type ${TYPE}`,
@@ -72,9 +72,9 @@ const KINDS: readonly (readonly [state: string, words: string])[] = [
   ["22", "a value is not acceptable"],
   ["23", "a constraint is violated"],
   ["42", "the statement is not acceptable for this value, or names something that is not there"],
-  ["21", "the statement gives more rows than it may"],
+  ["21", "the statement returns more rows than allowed"],
   ["P0", "a function failed"],
-  ["XX", "the server met an error of its own"],
+  ["XX", "the server had an internal error"],
 ];
 
 export function harmlessMessage(error: ServerError): string {

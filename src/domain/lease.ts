@@ -1,4 +1,4 @@
-/** A run is held by a lease that its runner renews; the times that follow from how long a lease lasts. */
+/** A runner holds a run by a lease that it renews. These are the times derived from the length of a lease. */
 import { VitrinaError } from "./error-catalogue.ts";
 
 export interface LeaseTiming {
@@ -17,7 +17,7 @@ export interface LeaseTiming {
 /** Below this the timeouts would round towards 0, which PostgreSQL reads as "no timeout". */
 const MIN_LEASE_MS = 100;
 
-/** SPEC R4.7: after so many losses in a row without a committed batch the pipeline fails. */
+/** SPEC R4.7: after this many lost runners in a row without a committed batch, the pipeline fails. */
 export const MAX_LOSSES = 3;
 
 export function leaseTiming(durationMs: number): LeaseTiming {

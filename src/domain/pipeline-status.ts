@@ -1,6 +1,6 @@
 /**
- * The status machine of a pipeline: the one table that the API and the runner both ask. The SQL that changes a status
- * takes the statuses it may change from here and updates by compare-and-set.
+ * The status machine of a pipeline: the one table that both the API and the runner use. The SQL that changes a status
+ * gets the allowed transitions from here, and updates by compare-and-set.
  */
 
 export const PIPELINE_STATUSES = [
@@ -20,11 +20,11 @@ export type RestingStatus = Extract<PipelineStatus, "IDLE" | "PAUSED" | "FAILED"
 /**
  * What can happen to a pipeline.
  * - `request_run`, `request_pause`, `request_cancel`: somebody asks, through the API, the CLI or the schedule.
- * - `pause_waiting`: the same request while the pipeline waits until trouble passes: no batch is under way.
+ * - `pause_waiting`: the same request while the pipeline waits for a temporary problem to go away: no batch is under way.
  * - `claim`: a runner takes the pipeline.
  * - `succeed`, `pause`, `cancel`, `fail`: the runner that holds it ends its run.
- * - `hand_back`: the runner stops in an orderly way, or recovery takes the pipeline from a runner that is lost;
- *   the work goes on where the checkpoint is.
+ * - `hand_back`: the runner shuts down, or recovery takes the pipeline from a lost runner; the work continues from
+ *   the checkpoint.
  */
 export const PIPELINE_EVENTS = [
   "request_run",
@@ -40,7 +40,7 @@ export const PIPELINE_EVENTS = [
 ] as const;
 export type PipelineEvent = (typeof PIPELINE_EVENTS)[number];
 
-/** The status that the pipeline had before its run was requested, which is kept with it until the run has ended. */
+/** The status that the pipeline had before its run was requested; it is kept until the run has ended. */
 const BEFORE = "before the request";
 
 type Transitions = Partial<Record<PipelineStatus, PipelineStatus | typeof BEFORE>>;
@@ -66,7 +66,7 @@ const TRANSITIONS: Record<PipelineEvent, Transitions> = {
   },
   pause_waiting: { RUN_REQUESTED: "PAUSED" },
   claim: { RUN_REQUESTED: "RUNNING" },
-  // Asked for too late: everything is read and written.
+  // Too late: everything has been read and written.
   succeed: { RUNNING: "IDLE", CANCEL_REQUESTED: "IDLE" },
   pause: { PAUSE_REQUESTED: "PAUSED" },
   cancel: { CANCEL_REQUESTED: BEFORE },
@@ -104,7 +104,7 @@ export function isHeld(status: PipelineStatus): boolean {
   return status === "RUNNING" || status === "PAUSE_REQUESTED" || status === "CANCEL_REQUESTED";
 }
 
-/** How the run of the pipeline shall end, where somebody asked for an early end. */
+/** How the run should end, if somebody asked for it to end early. */
 export function endAskedFor(status: PipelineStatus): "paused" | "cancelled" | undefined {
   if (status === "PAUSE_REQUESTED") return "paused";
   return status === "CANCEL_REQUESTED" ? "cancelled" : undefined;

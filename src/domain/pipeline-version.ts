@@ -5,7 +5,7 @@ export interface PipelineVersion {
   readonly version: number;
   readonly author: string;
   readonly created_at: Date;
-  /** As it was stored; an earlier Vitrina may have known fewer fields. */
+  /** As it was stored; an earlier version of Vitrina may have had fewer fields. */
   readonly config: Readonly<Record<string, unknown>>;
 }
 
@@ -15,13 +15,13 @@ export interface FieldChange {
   readonly after: unknown;
 }
 
-/** The whole configuration, or `undefined` where it does not fit the rules of today. */
+/** The whole configuration, or `undefined` if it breaks rules that were added later. */
 export function configOfVersion({ config }: PipelineVersion): PipelineConfig | undefined {
   const parsed = pipelineConfigSchema.safeParse(config);
   return parsed.success ? parsed.data : undefined;
 }
 
-/** A field that the earlier version did not know yet had its default. */
+/** A field that the earlier version lacks counts as its default. */
 export function changesBetween(before: PipelineVersion, after: PipelineVersion): FieldChange[] {
   const [old, fresh] = [completed(before), completed(after)];
   const fields = [...new Set([...Object.keys(old), ...Object.keys(fresh)])];

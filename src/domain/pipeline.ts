@@ -14,7 +14,7 @@ export const PIPELINE_MODES = ["full", "incremental"] as const;
 
 const UUID_SHAPE = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** Names appear in paths beside UUIDs, so the two must be tellable apart. */
+/** Paths take either a name or a UUID, so it must be clear which one it is. */
 export function isPipelineId(text: string): text is PipelineId {
   return UUID_SHAPE.test(text);
 }
@@ -44,12 +44,7 @@ export const taskSchema = z.strictObject({
   order_index: z.int().describe("Position in the plan, from 1."),
   task_type: z.string().max(32).describe("SQL for the first task, then TYPESCRIPT or PYTHON."),
   body: sqlText.describe("The query, or the name of a registered task and its parameters as JSON."),
-  source_table: z
-    .string()
-    .max(200)
-    .nullable()
-    .default(null)
-    .describe("Null: what is read stands in the query. Anything else is refused."),
+  source_table: z.string().max(200).nullable().default(null).describe("Must be null: the query names what is read."),
   target_table: z
     .string()
     .max(200)
@@ -58,7 +53,7 @@ export const taskSchema = z.strictObject({
     .describe("Only the last task may override the pipeline's target."),
 });
 
-/** What the connector of the target makes of it; here it is only known to be an object. */
+/** Only the target's connector knows what is in it; here it is just an object. */
 const targetOptionsSchema = z.record(z.string(), z.unknown());
 export type TargetOptions = Readonly<z.infer<typeof targetOptionsSchema>>;
 
@@ -80,7 +75,7 @@ const fields = {
     .max(32)
     .refine((columns) => new Set(columns).size === columns.length, "A key names each column once.")
     .describe("Key columns of the target; empty: the target's primary key."),
-  target_options: targetOptionsSchema.describe("What only some kinds of target can be told."),
+  target_options: targetOptionsSchema.describe("Options that only some kinds of target have."),
   create_target: z.boolean().describe("Create the target from the query's column types when it is missing."),
   add_columns: z.boolean().describe("Add columns of the query that the target lacks, instead of refusing to run."),
   allow_empty: z.boolean().describe("Full mode: let a source without rows empty the target."),
@@ -98,12 +93,14 @@ const fields = {
     .int()
     .min(0)
     .max(31 * 24 * 3600)
-    .describe("Incremental mode: also read again what changed so long before the horizon; for stamps set elsewhere."),
+    .describe(
+      "Incremental mode: also read again what changed in this time before the horizon; for timestamps that other systems set.",
+    ),
   lookback_numbers: z
     .int()
     .min(0)
     .describe(
-      "Incremental mode with a number as incremental_key: also read again so many numbers before the last one; for numbers that are given out ahead.",
+      "Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance.",
     ),
   batch_size: z.int().min(1).max(100_000).describe("Rows per batch."),
   retry_for_seconds: z
@@ -111,7 +108,7 @@ const fields = {
     .min(0)
     .max(7 * 24 * 3600)
     .describe(
-      "How long trouble that passes (a database away, a lock, no space) is waited for, with growing pauses, before the run fails. 0: only a few attempts.",
+      "How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts.",
     ),
   enabled: z.boolean(),
   schedule_interval: z
@@ -155,7 +152,7 @@ export type PipelineConfig = z.infer<typeof pipelineConfigSchema>;
 export const newPipelineSchema = pipelineConfigSchema.extend({ id: z.guid().optional() });
 export type NewPipeline = z.infer<typeof newPipelineSchema>;
 
-/** A change that is only tried out: any of the fields. */
+/** A change that is only validated: any of the fields. */
 export const pipelineTrialSchema = z.strictObject(fields).partial();
 
 /** A pipeline of a file: what it does not name stays as it is, or gets its default when the pipeline is new. */
@@ -168,12 +165,12 @@ export const pipelinePatchSchema = z
   .refine((patch) => Object.keys(patch).length > 0, "Name at least one field to change.");
 export type PipelinePatch = z.infer<typeof pipelinePatchSchema>;
 
-/** Why and how long a requested pipeline waits. */
+/** Why a requested pipeline waits, and until when. */
 export const waitingSchema = z.object({
-  code: z.string().describe("Of the error that the last attempt met."),
+  code: z.string().describe("The code of the last attempt's error."),
   reason: z.string(),
-  since: z.date().describe("When the trouble began; a committed batch ends it."),
-  until: z.date().describe("The next attempt comes then; requesting a run makes it at once."),
+  since: z.date().describe("When the problem began; a committed batch ends it."),
+  until: z.date().describe("When the next attempt starts; requesting a run starts it at once."),
 });
 
 /** A pipeline as it stands in the meta-store. */
@@ -181,7 +178,7 @@ export const pipelineSchema = pipelineConfigSchema.extend({
   id: z.guid(),
   status: z.enum(PIPELINE_STATUSES),
   run_request: z.int().describe("Counts the requests to run; the runs of a request carry its number."),
-  waiting: waitingSchema.nullable().describe("Set while it waits until trouble passes."),
+  waiting: waitingSchema.nullable().describe("Set while it waits for a temporary problem to go away."),
   next_run_at: z.date().nullable().describe("When the schedule fires next; null without one, or while it is planned."),
   config_version: z.int(),
   created_at: z.date(),
@@ -189,12 +186,12 @@ export const pipelineSchema = pipelineConfigSchema.extend({
 });
 export type Pipeline = Omit<z.infer<typeof pipelineSchema>, "id"> & { readonly id: PipelineId };
 
-/** What a field is when nobody says. Name and target have none. */
+/** The default of each field. Name and target have none. */
 const DEFAULTS = pipelineConfigSchema.omit({ name: true, target_table: true }).parse({});
 
 /**
- * The fields of a body that can be read, each by itself, over what stands there already; and which ones cannot. Lets
- * the rest be judged although the form is wrong somewhere.
+ * The fields of a body that can be read, laid over `base`, and the names of those that cannot. Allows the rest to be
+ * checked even though some field is malformed.
  */
 export function readableConfig(
   body: Readonly<Record<string, unknown>>,

@@ -1,5 +1,5 @@
 /**
- * How a pipeline reads. Decided here once: for the run, and for `validate`, which tells beforehand what a run will do.
+ * How a pipeline reads. Decided in one place, for the run and for `validate`, which says in advance what a run will do.
  */
 import { type Checkpoint, resumePosition, type ScanPosition } from "./checkpoint.ts";
 import { VitrinaError } from "./error-catalogue.ts";
@@ -19,7 +19,7 @@ interface ReadOrder {
   readonly orderBy: readonly string[];
   /** True: rows at the position are read again. Needed where a position may stand for several rows of the target. */
   readonly inclusive: boolean;
-  /** Rows without a value in the first ordering column: met at the end, or left out. */
+  /** Rows without a value in the first ordering column: read last, or left out. */
   readonly nulls: "last" | "excluded";
 }
 
@@ -36,8 +36,8 @@ interface ReadFacts {
 
 /**
  * A full load reads in the order of the target's key; an incremental one in the order of its cursor, and then of the
- * key. So rows that stand at one position are one row of the target, whatever the cursor repeats, and a load may go on
- * behind it. Only code tasks can make several rows of them: then the position is read again, unless it is unique.
+ * key. So rows at the same position are one row of the target, even if cursor values repeat, and a load may continue
+ * after it. Only code tasks can make several rows of them: then the position is read again, unless it is unique.
  */
 export async function readOrder({ config, columns, key, hasTransforms, isUnique }: ReadFacts): Promise<ReadOrder> {
   // A transform may make the key; then a full load has no order to continue in, and starts over when interrupted.
@@ -55,7 +55,7 @@ export function cursorOf({ incremental_key, incremental_id_key }: ReadFacts["con
   return [...new Set([incremental_key, incremental_id_key])].filter((name) => name !== null);
 }
 
-/** Of two rows with one key a full load would keep either by chance; a code task may still make them one. */
+/** Of two rows with the same key, a full load would keep an arbitrary one; but a code task may still merge them. */
 export function wantsEachKeyOnce({ mode }: PipelineConfig, hasTransforms: boolean): boolean {
   return mode === "full" && !hasTransforms;
 }
@@ -98,7 +98,7 @@ export function requireStateOf({ mode, name }: PipelineConfig, state: KnownState
   if (state.watermarkFingerprint === fingerprint) return;
   throw new VitrinaError(
     "STATE_OF_OTHER_CONFIG",
-    `The checkpoint of ${name} was made by another query, key or target than the present one.`,
+    `The checkpoint of ${name} was made by a different query, key or target than the current one.`,
   );
 }
 
@@ -119,7 +119,7 @@ export interface ChosenDataPath {
 
 export async function chooseDataPath(facts: DataPathFacts): Promise<ChosenDataPath> {
   const { hasTransforms, takesBytes, canPull } = facts;
-  if (hasTransforms) return { dataPath: "rows", reason: "Code tasks want to see every row." };
+  if (hasTransforms) return { dataPath: "rows", reason: "Code tasks need to see every row." };
   if (!takesBytes) return { dataPath: "rows", reason: "The target takes values, not bytes of a table." };
   if (!canPull) return stream("No role may both read the sources and write the targets (LOADER_DATABASE_URL).");
   if (!(await facts.isSameDatabase())) return stream("Source and target are not known to be one database.");

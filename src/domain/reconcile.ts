@@ -7,7 +7,7 @@ export type Verdict = "MATCH" | "DIFFERENT" | "INCONCLUSIVE";
 const RECONCILE_STATUSES = ["WAITING", "RUNNING", "MATCH", "DIFFERENT", "INCONCLUSIVE", "FAILED"] as const;
 type ReconcileStatus = (typeof RECONCILE_STATUSES)[number];
 
-/** So many keys of each kind are listed; all are counted. */
+/** This many keys of each kind are listed; all are counted. */
 export const LISTED_KEYS = 100;
 
 const count = z.int().nonnegative();
@@ -51,10 +51,10 @@ const reportSchema = z.object({
   target: targetSideSchema,
   missing: keys.describe("In the source, not in the target."),
   extra: keys.describe("In the target, not in the source."),
-  different: differentKeys.describe("In both, with other values."),
-  pending: keys.describe("Incremental mode: missing or different, but the next run reads them anyway."),
+  different: differentKeys.describe("In both, with different values."),
+  pending: keys.describe("Incremental mode: missing or different, but the next run will read them."),
   compared_columns: z.array(z.string()),
-  passes: count.describe("How often both sides were read: again when a run came in between."),
+  passes: count.describe("How often both sides were read; they are read again when a run interferes."),
   notes: z.array(z.string()).describe("What explains the differences, in sentences."),
 });
 export type ReconcileReport = z.infer<typeof reportSchema>;
@@ -64,7 +64,7 @@ export const reconcileSchema = z.object({
   pipeline_id: z.guid(),
   status: z
     .enum(RECONCILE_STATUSES)
-    .describe("INCONCLUSIVE: differences that a run at the same time explains, or the time was not enough."),
+    .describe("INCONCLUSIVE: a run at the same time may explain the differences, or there was not enough time."),
   requested_by: z.string(),
   requested_at: z.date(),
   started_at: z.date().nullable(),
@@ -93,7 +93,7 @@ export interface Circumstances {
   readonly mode: "full" | "incremental";
   /** A run was active while the two sides were read. */
   readonly runWasActive: boolean;
-  /** Incremental mode: the watermark was made by another configuration, so nothing can be told to be pending. */
+  /** Incremental mode: the watermark was made by another configuration, so it is unknown which rows are pending. */
   readonly watermarkIsForeign: boolean;
 }
 
@@ -102,8 +102,8 @@ export function hasDifferences({ missing, extra, different }: Differences): bool
 }
 
 /**
- * A full load changes many rows at once while it is compared, so what is found then may be the load itself. An
- * incremental one is read in an order that excludes this; see docs/decisions/0017.
+ * A full load changes many rows at once while it is compared, so differences may be the load itself. An
+ * incremental one is read in an order that rules this out; see docs/decisions/0017.
  */
 export function isExplainedByRun({ mode, runWasActive }: Circumstances): boolean {
   return mode === "full" && runWasActive;
@@ -137,9 +137,9 @@ export function explain(found: Differences & { readonly source: SourceSide }, ci
     ],
     [
       watermarkIsForeign,
-      "The checkpoint was made by another query, key or target, so nothing could be told to be pending.",
+      "The checkpoint was made by another query, key or target, so it is unknown which rows are pending.",
     ],
-    [found.pending.count > 0, "The pending rows lie behind the watermark: the next run reads them."],
+    [found.pending.count > 0, "The pending rows are past the watermark: the next run reads them."],
     [
       found.source.rows_refused > 0,
       "Some rows of the source hold a value that does not fit the target's type; they count as missing or different.",

@@ -9,7 +9,7 @@ export const rejectSchema = z.object({
   run_id: z.guid().describe("The run that met the row."),
   state: z.enum(["OPEN", "RETRY_REQUESTED"]),
   key: values.nullable(),
-  row: values.describe("The row as the target was given it, in exact texts. A retry reads it anew."),
+  row: values.describe("The row as it was sent to the target, in exact texts. A retry reads it from the source again."),
   error_code: z.string(),
   error: z.string(),
   created_at: z.date(),

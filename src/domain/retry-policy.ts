@@ -1,16 +1,16 @@
-/** What the runner does after a failed attempt: decided by the error's retry class, not by guessing from its text. */
+/** What the runner does after a failed attempt: decided by the error's retry class, never by its text. */
 import type { RetryClass } from "./error-catalogue.ts";
 
 export interface RetryPolicy {
-  /** How often a run is tried in all, the first time included. */
+  /** How often a run is tried in total, the first time included. */
   readonly maxAttempts: number;
   /** The wait after the first, second, … failed attempt; the last one repeats. */
   readonly backoffMs: readonly number[];
-  /** Pauses grow up to this while trouble that passes is waited for. */
+  /** The longest pause while waiting for a temporary problem to go away. */
   readonly longestPauseMs: number;
 }
 
-/** SPEC R4.6. The third wait comes into play when an operator allows more attempts. */
+/** SPEC R4.6. The third wait is used when an operator allows more attempts. */
 export const DEFAULT_RETRY_POLICY: RetryPolicy = {
   maxAttempts: 3,
   backoffMs: [1000, 2000, 4000],
@@ -22,17 +22,17 @@ export interface FailedAttempt {
   readonly attempt: number;
   /** How long attempts have been failing without a batch in between; 0 for the first. */
   readonly troubledMs: number;
-  /** How long the pipeline may wait for trouble to pass; 0: it is tried a few times only. */
+  /** How long the pipeline may wait for the problem to go away; 0: it is only tried a few times. */
   readonly retryForMs: number;
-  /** The pause that whoever failed asks for. */
+  /** The pause that the failed part asks for. */
   readonly askedMs?: number | undefined;
 }
 
 /**
- * - `retry`: the next attempt follows in the hands of the same runner.
+ * - `retry`: the same runner makes the next attempt.
  * - `wait`: the pipeline is given back, and claimed again after the pause.
  * - `fail`: the run is over and the pipeline is `FAILED`.
- * - `leave`: the database is away, so nothing can be recorded; the lease runs out and recovery takes over.
+ * - `leave`: the database cannot be reached, so nothing can be recorded; the lease runs out and recovery takes over.
  * - `drop`: another runner holds the pipeline; stop without writing anything.
  */
 export type RetryDecision =
@@ -41,7 +41,7 @@ export type RetryDecision =
   | { readonly action: "leave" }
   | { readonly action: "drop" };
 
-/** `random`, from 0 to 1, keeps pipelines that met the same trouble from coming back all at once. */
+/** `random`, from 0 to 1, keeps pipelines with the same problem from all coming back at once. */
 export function decideRetry(
   retryClass: RetryClass,
   failed: FailedAttempt,
@@ -64,7 +64,7 @@ export function decideRetry(
 }
 
 /**
- * True for trouble that ends without anybody's help. Whoever meets it may try again later, and says nothing about the
+ * True for problems that go away by themselves. The caller may try again later, and should draw no conclusion about the
  * configuration, the source or the target.
  */
 export function mayPass(retryClass: RetryClass): boolean {
@@ -76,7 +76,7 @@ function tryAgain({ attempt }: FailedAttempt, { maxAttempts, backoffMs }: RetryP
   return { action: "retry", delayMs: backoffMs[attempt - 1] ?? backoffMs.at(-1) ?? 0 };
 }
 
-/** A pause as long as the trouble has lasted doubles the time with each attempt. The last one comes at the limit. */
+/** A pause as long as the problem has lasted doubles the time with each attempt. The last attempt is at the limit. */
 function waitLonger(
   { troubledMs, retryForMs, askedMs = 0 }: FailedAttempt,
   { backoffMs, longestPauseMs }: RetryPolicy,

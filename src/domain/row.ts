@@ -1,4 +1,4 @@
-/** What every part of a run passes on: source → code tasks → sink. */
+/** What the parts of a run pass along: source → code tasks → sink. */
 
 export interface Column {
   readonly name: string;

@@ -22,5 +22,5 @@ export interface NewRunLogLine {
   readonly fields: string;
 }
 
-/** The last lines of a run are written after it has ended; so much later nothing more is to be expected. */
+/** The last lines of a run are written after it has ended; after this long no more are to be expected. */
 export const LAST_LINES_AFTER_MS = 2000;

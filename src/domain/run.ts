@@ -68,14 +68,14 @@ export const runSchema = z.object({
   trigger: z
     .enum(RUN_TRIGGERS)
     .describe(
-      "recovery: goes on for a runner that is gone; follow_up: reads anew what a resumed full load read in parts.",
+      "recovery: continues for a runner that was lost; follow_up: reads everything again after a full load that was interrupted and resumed.",
     ),
   config_version: z.int().describe("The version it began with."),
-  applied_version: z.int().describe("The newest version whose changes it has taken up, between two batches."),
+  applied_version: z.int().describe("The newest version that it has adopted, between two batches."),
   runner_id: z.guid().nullable().describe("Null before a runner has taken it."),
   started_at: z.date().describe("While it is REQUESTED: since when."),
   finished_at: z.date().nullable(),
-  duration_ms: count.describe("So far, while it runs. What was waited before an attempt is not counted."),
+  duration_ms: count.describe("So far, while it runs. Waiting before an attempt is not counted."),
   ...countersShape,
   rows_deleted: count,
   batches: count,
@@ -87,7 +87,7 @@ export const runSchema = z.object({
   read_ms: count,
   transform_ms: count,
   write_ms: count,
-  resumed: z.boolean().describe("It goes on with a load that an earlier run has not ended."),
+  resumed: z.boolean().describe("It continues a load that an earlier run did not finish."),
   notes: z.array(z.string()).describe("What a person should know about it, such as why it read everything again."),
   error_code: z.string().nullable(),
   error: z.string().nullable(),

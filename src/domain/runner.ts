@@ -8,10 +8,10 @@ export const runnerSchema = z.object({
   hostname: z.string(),
   pid: z.int(),
   version: z.string(),
-  alive: z.boolean().describe("Neither stopped nor silent for long."),
+  alive: z.boolean().describe("It has not stopped, and was heard from recently."),
   started_at: z.date(),
   last_seen_at: z.date(),
-  stopped_at: z.date().nullable().describe("Null where it did not sign off."),
+  stopped_at: z.date().nullable().describe("Null if it did not report its end."),
   holds: z
     .array(
       z.object({
@@ -23,7 +23,7 @@ export const runnerSchema = z.object({
         lease_expires_at: z.string().describe("When others may take the run over, unless it is extended."),
       }),
     )
-    .describe("The runs in its hands, each with its pipeline and that pipeline's status."),
+    .describe("The runs that it holds, each with its pipeline and that pipeline's status."),
 });
 export type RunnerView = z.infer<typeof runnerSchema>;
 
@@ -33,6 +33,6 @@ export const registeredTaskSchema = z.object({
   language: z.enum(["TYPESCRIPT", "PYTHON"]),
   description: z.string(),
   params: z.record(z.string(), z.unknown()).describe("JSON Schema of the parameters."),
-  runners: z.array(z.guid()).describe("The living runners that have it."),
+  runners: z.array(z.guid()).describe("The live runners that have it."),
 });
 export type RegisteredTask = z.infer<typeof registeredTaskSchema>;

@@ -51,8 +51,8 @@ export function parseSchedule(text: string): Schedule {
 }
 
 /**
- * The next due time strictly after `after`. An interval keeps the beat of `lastDue`, so ticks that were missed
- * collapse into the one that follows `after` and never pile up.
+ * The next due time strictly after `after`. An interval counts on from `lastDue`, so missed runs
+ * collapse into the one after `after` and never pile up.
  */
 export function nextRunAt(schedule: Schedule, after: Date, lastDue: Date = after): Date {
   if (schedule.kind === "interval") {

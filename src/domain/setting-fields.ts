@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** Forms that several settings share. A message goes on behind the name of the setting. */
+/** Forms that several settings share. The message follows the name of the setting. */
 
 export const commaList = z
   .string()

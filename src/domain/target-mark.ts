@@ -1,17 +1,17 @@
 import { z } from "zod";
 
 /**
- * What tells a target from another one of the same name. It is kept with the checkpoint: a position means nothing for
+ * Distinguishes a target from another one of the same name. It is kept with the checkpoint: a position means nothing for
  * a target that no longer holds the rows before it.
  */
 export const targetMarkSchema = z.object({
   /** As the pipeline names it. */
   target: z.string().optional(),
-  /** The oid of a table, the uuid of an index. Absent in a mark that was made before marks told it. */
+  /** The oid of a table, the uuid of an index. Absent in older marks. */
   identity: z.string().optional(),
-  /** Where a table's rows lie; another place when it was truncated, but also when it was rewritten. */
+  /** The file that holds a table's rows; changes when it is truncated, but also when it is rewritten. */
   storage: z.string().optional(),
-  /** The next transaction of the target's server when the mark was made: tells older rows from newer ones. */
+  /** The next transaction of the target's server when the mark was made: separates older rows from newer ones. */
   asOf: z.string().optional(),
   /** It held rows. Absent: not known. */
   filled: z.boolean().optional(),
@@ -24,7 +24,7 @@ export type TargetLoss = "missing" | "replaced" | "emptied" | "behind";
 
 const WORDS: Record<TargetLoss, string> = {
   missing: "is gone",
-  replaced: "is not the one that was written before: it was dropped and made anew, or swapped",
+  replaced: "is not the one that was written before: it was dropped and recreated, or swapped",
   emptied: "was emptied by somebody",
   behind: "is older than the checkpoint: its database was restored from a backup, or is another one",
 };
@@ -33,7 +33,7 @@ export function describeLoss(target: string, loss: TargetLoss): string {
   return `${target} ${WORDS[loss]}`;
 }
 
-/** A load that goes on behind a position would leave these columns without values in every row before it. */
+/** A load that continues after a position would leave these columns empty in every row before it. */
 export function columnsSince({ columns: before }: TargetMark, columns: readonly string[]): readonly string[] {
   return before === undefined ? [] : columns.filter((name) => !before.includes(name));
 }

@@ -1,11 +1,11 @@
-/** Where a pipeline writes. What else it says only the connector of its kind knows. */
+/** Where a pipeline writes. Only the connector of its kind knows the rest of it. */
 export interface Target {
   readonly kind: string;
 }
 
 /** Reads the text of `target_table`, once, at the edge: nothing else looks at its prefix or its dots. */
 export interface TargetReader {
-  /** Throws TARGET_NOT_ALLOWED, with a sentence that says what is. */
+  /** Throws TARGET_NOT_ALLOWED, with a sentence that says what is allowed. */
   require(text: string): Target;
 }
 

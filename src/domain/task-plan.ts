@@ -20,7 +20,7 @@ export interface PlannedTask {
 }
 
 export interface TaskPlanConfig {
-  /** A code language says that the plan has a task in it; SQL says nothing more than that a query comes first. */
+  /** A code language means that the plan has a task in it; SQL only means that a query comes first. */
   readonly type?: string | undefined;
   readonly source_query?: string | null | undefined;
   readonly target_table: string;
@@ -48,7 +48,7 @@ export const TASK_NAME = /^[a-z][a-z0-9_]{0,62}$/;
 type Step = PlannedTask & { readonly pointer: string };
 type Report = (pointer: string, message: string, code?: ErrorCode) => void;
 
-/** Throws with every broken rule at once: the code of all of them, or TASK_PLAN_INVALID where they are of several kinds. */
+/** Throws with every broken rule at once: with their common code, or TASK_PLAN_INVALID if the codes differ. */
 export function parseTaskPlan(config: TaskPlanConfig, targets: TargetReader): TaskPlan {
   const { reader, transforms, target, problems } = inspectTaskPlan(config, targets);
   if (reader === undefined || target === undefined || problems.length > 0) {
@@ -67,7 +67,7 @@ export function parseTaskPlan(config: TaskPlanConfig, targets: TargetReader): Ta
   };
 }
 
-/** As much of a plan as can be told, with every broken rule. */
+/** As much of a plan as can be read, with every broken rule. */
 export interface InspectedTaskPlan {
   /** `undefined` when the plan does not begin with a query. */
   readonly reader: { readonly query: string; readonly pointer: string } | undefined;
@@ -107,10 +107,10 @@ function sourceQueryStep({ source_query }: TaskPlanConfig, report: Report): Step
 
 function checkType({ type = "SQL" }: TaskPlanConfig, followers: readonly Step[], report: Report): void {
   if (!isCodeLanguage(type) || followers.some(({ task_type }) => task_type === type)) return;
-  report("/type", `A pipeline of type ${type} has a ${type} task behind its query; this one has none.`);
+  report("/type", `A pipeline of type ${type} must have a ${type} task after its query; this one has none.`);
 }
 
-/** Within 1…n and without a repeat means dense, too. */
+/** Within 1…n and without repeats implies without gaps. */
 function orderTasks(tasks: readonly PlannedTask[], report: Report): Step[] {
   const seen = new Set<number>();
   for (const [position, { order_index, task_type, body, source_table }] of tasks.entries()) {
@@ -125,7 +125,7 @@ function orderTasks(tasks: readonly PlannedTask[], report: Report): Step[] {
     if (isBlank(task_type)) report(`${pointer}/task_type`, `Task ${order_index} has no task_type.`);
     if (isBlank(body)) report(`${pointer}/body`, `Task ${order_index} has no body.`);
     if (source_table !== undefined && source_table !== null) {
-      const rule = "but what is read stands in the query of the first task: leave it out";
+      const rule = "but the query of the first task says what is read: leave source_table out";
       report(`${pointer}/source_table`, `Task ${order_index} has a source_table, ${rule}.`);
     }
   }

@@ -4,7 +4,7 @@ export interface TextPlace {
   readonly column: number;
 }
 
-/** Where a text stands that comes behind `before`. */
+/** The place of a text that follows `before`. */
 export function placeAfter(before: string): TextPlace {
   const lines = before.split(/\r\n|\r|\n/);
   return { line: lines.length, column: [...(lines.at(-1) ?? "")].length + 1 };

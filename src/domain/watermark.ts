@@ -3,10 +3,10 @@ import { VitrinaError } from "./error-catalogue.ts";
 /**
  * Where an incremental load starts and ends. A row can become visible after the cursor passed its place: it was
  * written earlier by a transaction that committed later. So the next load starts not where this one stopped, but at
- * the horizon: a moment before which no transaction can still bring rows to light.
+ * the horizon: a moment before which no transaction can still reveal rows.
  */
 
-/** The next load reads from here: `value` alone means from that value on, with `id` behind that very row. */
+/** The next load reads from here: `value` alone means from that value on, with `id` after that exact row. */
 export interface Watermark {
   readonly value: string | null;
   readonly id: string | null;
@@ -15,16 +15,16 @@ export interface Watermark {
 export const NO_WATERMARK: Watermark = { value: null, id: null };
 
 export interface Horizon {
-  /** Every transaction that could still bring older rows to light started after this moment (timestamptz as text). */
+  /** Every transaction that could still reveal older rows started after this moment (timestamptz as text). */
   readonly safe: string;
   readonly now: string;
-  /** `look-back`: transactions in flight cannot be seen, so a fixed time is waited instead. */
+  /** `look-back`: transactions in flight cannot be seen, so a fixed time is allowed for instead. */
   readonly method: "in-flight" | "look-back";
   /** Why it had to be a look-back. */
   readonly reason: string | null;
-  /** Of a key that is no time: every row up to this value can be seen by a read that begins now. Null: not known. */
+  /** For a key that is not a time: every row up to this value is visible to a read that begins now. Null: not known. */
   readonly ceiling: string | null;
-  /** Of a key that is no time: the load would start behind every row there is. */
+  /** For a key that is not a time: the load would start after every existing row. */
   readonly behindAll: boolean;
 }
 
@@ -50,7 +50,7 @@ export interface EndOfLoad {
   /** The last row read; null when there was none. */
   readonly reached: Watermark | null;
   readonly safe: string;
-  /** As the horizon told before the first read. */
+  /** As the horizon gave it before the first read. */
   readonly ceiling: string | null;
 }
 
@@ -61,7 +61,7 @@ export interface NextStart {
 
 const TIME_TYPES = /^(timestamp|date\b)/;
 const REFUSED_TYPES: Readonly<Record<string, string>> = {
-  uuid: "random ids do not grow, so new rows would hide behind the cursor",
+  uuid: "random ids do not grow, so new rows could end up before the cursor",
   "double precision": "floating-point numbers do not sort exactly",
   real: "floating-point numbers do not sort exactly",
   boolean: "it has only two values",
@@ -69,7 +69,7 @@ const REFUSED_TYPES: Readonly<Record<string, string>> = {
   jsonb: "its order means nothing",
 };
 
-/** Stamps of time can be compared with the horizon; other keys need the longer way by a candidate. */
+/** Timestamps can be compared with the horizon; other keys go the longer way through a candidate. */
 export function isTimeType(type: string): boolean {
   return TIME_TYPES.test(type);
 }
@@ -80,7 +80,7 @@ export function isNumberType(type: string): boolean {
   return NUMBER_TYPES.test(type);
 }
 
-/** As many numbers before `value`, or up to one more: what is behind the point is not worth an exact sum. */
+/** `count` numbers before `value`, or up to one more: the decimals are not worth exact arithmetic. */
 export function numbersBefore(value: string, count: number): string {
   const [, whole] = /^(-?\d+)(?:\.\d+)?$/.exec(value) ?? [];
   if (whole === undefined || count === 0) return value;
@@ -96,7 +96,7 @@ export function cursorTypeProblem(column: string, type: string): VitrinaError | 
   );
 }
 
-/** What PostgreSQL prints of a date or a timestamp in the sessions that read. Longer years and BC are none of ours. */
+/** What PostgreSQL prints of a date or a timestamp in the sessions that read. Longer years and BC do not matter here. */
 const TIME_TEXT = /^(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d:\d\d(?:\.\d+)?)(?:\+00)?)?$/;
 
 /** Seconds since 1970 of a watermark that is a time; without a zone it is taken as UTC. Undefined for any other. */

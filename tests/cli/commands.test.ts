@@ -142,7 +142,7 @@ describe("configurations in files", () => {
       stdout: "applied: created (version 1)\n",
       stderr: "",
     });
-    expect((await bench.cli(["apply", "-f", file])).stdout).toBe("applied: as it was (version 1)\n");
+    expect((await bench.cli(["apply", "-f", file])).stdout).toBe("applied: unchanged (version 1)\n");
     const both = [config("applied", { description: "of films" }), config("applied_too")];
     const second = await bench.write("second.yaml", JSON.stringify({ pipelines: both }));
     expect((await bench.cli(["apply", "-f", second])).stdout).toBe(
@@ -195,7 +195,7 @@ target_table: analytics.other_refused
       "from_folder_two: created (version 1)\nfrom_folder_one: created (version 1)\n",
     );
     const again = await bench.cli(["apply", "-f", one, "marts/more/two.json"]);
-    expect(again.stdout).toBe("from_folder_one: as it was (version 1)\nfrom_folder_two: as it was (version 1)\n");
+    expect(again.stdout).toBe("from_folder_one: unchanged (version 1)\nfrom_folder_two: unchanged (version 1)\n");
   });
 
   it("apply: files that are empty or missing are named", async () => {
@@ -331,7 +331,7 @@ describe("what goes wrong", () => {
     expect(foreign).toMatchObject({
       code: 3,
       stdout: "",
-      stderr: expect.stringContaining("is not the API of Vitrina"),
+      stderr: expect.stringContaining("is not the Vitrina API"),
     });
   });
 

@@ -110,7 +110,7 @@ describe("run", () => {
     });
     const run = await waiting.result;
     expect(run).toMatchObject({ code: 1, stdout: expect.stringMatching(/^unwanted +CANCELLED /m) });
-    expect(run.stderr).toMatch(/was cancelled before it had ended/);
+    expect(run.stderr).toMatch(/was cancelled before it finished/);
     await unlock();
     expect(await bench.json(["run", "unwanted", "--wait"])).toMatchObject({ status: "SUCCESS" });
     expect(await bench.json(["cancel", "unwanted"])).toMatchObject({ status: "IDLE" });

@@ -46,7 +46,7 @@ describe("health", () => {
       detail: "The database cannot be reached at the moment.",
       instance: "/health/ready",
       code: "DATABASE_UNAVAILABLE",
-      hint: "Check that PostgreSQL runs and that its address is right.",
+      hint: "Check that PostgreSQL is running and that its address is right.",
     });
     expect((await fetch(`${api.url}/health/live`)).status).toBe(200);
   });

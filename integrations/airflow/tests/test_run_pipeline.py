@@ -89,7 +89,7 @@ def test_a_run_that_somebody_pauses_fails_the_task_and_is_resumed_by_clearing_it
     working = InThread(task, tries)
     pipelines.until_it_writes(name)
     pipelines.post(name, "pause")
-    with pytest.raises(AirflowFailException, match="was paused before it had ended"):
+    with pytest.raises(AirflowFailException, match="was paused before it finished"):
         working.end()
     tries.clear()
     pipelines.patch(name, batch_size=10_000)

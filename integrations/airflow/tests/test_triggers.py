@@ -55,7 +55,7 @@ async def test_the_task_fails_as_it_would_in_a_worker(pipelines: Pipelines) -> N
     await asyncio.to_thread(pipelines.until_it_writes, name)
     pipelines.post(name, "pause")
     event = await fires(trigger)
-    with pytest.raises(AirflowFailException, match="was paused before it had ended"):
+    with pytest.raises(AirflowFailException, match="was paused before it finished"):
         task.execute_complete(context, event)
 
 

@@ -12,7 +12,7 @@ export function addApplyCommands(program: Command): void {
   program
     .command("apply")
     .description(
-      "create the pipelines of files, or change those that exist, all or none; what a file does not name stays as it is",
+      "create or change the pipelines described in files, all or none; fields that a file leaves out stay as they are",
     )
     .requiredOption("-f, --file <path...>", FILE_HELP)
     .action(withCli(apply));
@@ -52,7 +52,7 @@ function refusal(problem: ApiProblem, written: readonly WrittenConfiguration[]):
 }
 
 function tell({ done, pipeline: { name, config_version } }: Applied): string {
-  return `${name}: ${done === "unchanged" ? "as it was" : done} (version ${config_version})`;
+  return `${name}: ${done} (version ${config_version})`;
 }
 
 async function deletePipeline(cli: Cli, id: string, { yes = false }: { yes?: boolean }): Promise<void> {

@@ -12,9 +12,9 @@ interface AuditOptions {
 export function addAuditCommand(program: Command): void {
   program
     .command("audit")
-    .argument("[object]", "name or id of what was changed; without it everything")
+    .argument("[object]", "name or id of what was changed (default: everything)")
     .description("list who changed what, and who was refused, newest first; needs the role admin")
-    .option("--actor <actor>", "only what this one did, such as key:ci")
+    .option("--actor <actor>", "only what this actor did, such as key:ci")
     .option("--action <operation>", "only this operation, such as updatePipeline")
     .option("--limit <number>", "at most this many, up to 200", limitOf, 20)
     .action(withCli(audit));
@@ -34,5 +34,5 @@ async function audit(cli: Cli, object: string | undefined, options: AuditOptions
     ]),
     whenEmpty: "There are no such entries.",
   }));
-  if (page.next !== null && !cli.isJson) cli.terminal.say("There are older ones; --limit shows up to 200.");
+  if (page.next !== null && !cli.isJson) cli.terminal.say("There are older entries; --limit shows up to 200.");
 }

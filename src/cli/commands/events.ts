@@ -10,8 +10,8 @@ import { printable } from "../terminal-text.ts";
 export function addEventsCommand(program: Command): void {
   program
     .command("events")
-    .argument("[name]", "name or id of a pipeline; without it all of them")
-    .description("show what happens as it happens, until Ctrl-C; with -o json one document per line")
+    .argument("[name]", "name or id of a pipeline (default: all)")
+    .description("show events as they happen, until Ctrl-C; with -o json one document per line")
     .action(withCli(events));
 }
 

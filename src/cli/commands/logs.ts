@@ -25,18 +25,18 @@ export function addLogsCommand(program: Command): void {
     .command("logs")
     .argument("<name>", "name or id of the pipeline")
     .description(
-      "show the log of the last run that was to change the target, or of another one; with -o json one document per line",
+      "show the log of the last run that writes to the target, or of the run given with --run; with -o json one document per line",
     )
     .option("--run <id>", "the id of a run, as runs -o json shows it")
     .addOption(
-      new Option("--level <level>", "only lines of this level and graver ones").choices([
+      new Option("--level <level>", "only lines of this level or more severe").choices([
         "debug",
         "info",
         "warn",
         "error",
       ]),
     )
-    .option("-f, --follow", "go on until the run has ended, over all its attempts")
+    .option("-f, --follow", "follow the log until the run has ended, including retries")
     .action(withCli(logs));
 }
 

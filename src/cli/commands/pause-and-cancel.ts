@@ -11,7 +11,7 @@ export function addPauseCommand(program: Command): void {
   program
     .command("pause")
     .argument("<name>", "name or id of the pipeline")
-    .description("ask a running pipeline to stop after its batch; vitrina run continues it there")
+    .description("ask a running pipeline to stop after its current batch; vitrina run continues it from there")
     .option("--wait", "wait until it has stopped")
     .action(withCli(pause));
 }
@@ -20,7 +20,7 @@ async function pause(cli: Cli, id: string, { wait = false }: { wait?: boolean })
   const params = { id };
   const pipeline = await cli.api.request("pausePipeline", { params });
   if (!wait) return cli.show(pipeline, () => pipelineTable([pipeline]));
-  const status = await interruptible(cli.terminal, "The pause stays asked for.", () =>
+  const status = await interruptible(cli.terminal, "The pause is still requested.", () =>
     poll(cli.terminal.say, {
       look: () => cli.api.request("getPipelineStatus", { params }),
       isOver: (seen) => seen.status !== "PAUSE_REQUESTED",
@@ -45,8 +45,8 @@ export function addCancelCommand(program: Command): void {
   program
     .command("cancel")
     .argument("<name>", "name or id of the pipeline")
-    .description("withdraw a requested run, or end the one under way; the pipeline is then as it was before")
-    .option("--yes", "do not ask whether to end a run under way")
+    .description("withdraw a requested run, or end the current one; the pipeline returns to its earlier status")
+    .option("--yes", "do not ask before ending a run")
     .option("--wait", "wait until it has ended")
     .action(withCli(cancel));
 }
@@ -57,7 +57,7 @@ async function cancel(cli: Cli, id: string, { yes = false, wait = false }: Cance
   const pipeline = await cli.api.request("cancelPipeline", { params });
   if (!wait) return cli.show(pipeline, () => pipelineTable([pipeline]));
   const { run_request } = pipeline;
-  const status = await interruptible(cli.terminal, "It stays asked for.", () =>
+  const status = await interruptible(cli.terminal, "The cancellation is still requested.", () =>
     poll(cli.terminal.say, {
       look: () => cli.api.request("getPipelineStatus", { params, query: { run_request } }),
       isOver: ({ over }) => over,

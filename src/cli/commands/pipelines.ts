@@ -10,8 +10,8 @@ export function addPipelineCommands(program: Command): void {
   program
     .command("list")
     .description("list the pipelines")
-    .option("--status <status>", "only those of this status")
-    .option("--name <beginning>", "only those whose name begins like this")
+    .option("--status <status>", "only those with this status")
+    .option("--name <beginning>", "only those whose name begins with this")
     .action(withCli(list));
   program
     .command("get")

@@ -16,7 +16,7 @@ export function addPreviewCommand(program: Command): void {
     .argument("[name]", "name or id of a pipeline")
     .description("show the first rows that a pipeline, or a query, would read")
     .option("--query <sql>", "a query instead of a pipeline's")
-    .option("--connection <name>", "where the query reads, if not from main")
+    .option("--connection <name>", "source connection of the query (default: main)")
     .option("--limit <number>", "at most this many, up to 200", limitOf, 20)
     .action(withCli(preview));
 }
@@ -33,7 +33,7 @@ function rowsOf({ api }: Cli, id: string | undefined, options: PreviewOptions): 
     return api.request("previewPipeline", { params: { id }, query: { limit } });
   }
   if (id !== undefined || query === undefined) {
-    throw new CliFailure(EXIT.usage, "Name either a pipeline, or a query with --query.");
+    throw new CliFailure(EXIT.usage, "Give either the name of a pipeline or a query with --query.");
   }
   const body = { source_query: query, limit, ...(connection !== undefined && { source_connection: connection }) };
   return api.request("previewQuery", { body });
@@ -44,6 +44,6 @@ function rowTable({ columns, rows, cut }: ApiAnswer<"previewQuery">): Table {
   return {
     columns: columns.map(({ name }) => ({ title: name })),
     rows: rows.map((row, y) => row.map((value, x) => (value ?? "NULL") + (isCut.has(`${y} ${x}`) ? "…" : ""))),
-    whenEmpty: "The query gives no rows.",
+    whenEmpty: "The query returns no rows.",
   };
 }

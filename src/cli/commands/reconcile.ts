@@ -15,8 +15,8 @@ export function addReconcileCommand(program: Command): void {
   program
     .command("reconcile")
     .argument("<name>", "name or id of the pipeline")
-    .description("have a runner compare source and target")
-    .option("--wait", "wait for the result; fails unless both are the same")
+    .description("have a runner compare the source with the target")
+    .option("--wait", "wait for the result; fails if they differ")
     .action(withCli(reconcile));
 }
 

@@ -16,9 +16,9 @@ export function addRejectsCommand(program: Command): void {
     .command("rejects")
     .argument("<name>", "name or id of the pipeline")
     .description("list the rows that the target refused, newest first")
-    .addOption(new Option("--retry", "try all of them again with a run").conflicts("discard"))
-    .option("--discard", "forget all of them; the target stays as it is")
-    .option("-y, --yes", "do not ask before they are forgotten")
+    .addOption(new Option("--retry", "try all of them again, in a new run").conflicts("discard"))
+    .option("--discard", "discard all of them; the target stays as it is")
+    .option("-y, --yes", "do not ask before discarding")
     .option("--limit <number>", "list at most this many, up to 200", limitOf, 20)
     .action(withCli(rejects));
 }
@@ -35,7 +35,7 @@ async function rejects(cli: Cli, id: string, options: RejectsOptions): Promise<v
       JSON.stringify(reject.key ?? reject.row),
       reject.error,
     ]),
-    whenEmpty: "The target refused no row.",
+    whenEmpty: "The target refused no rows.",
   }));
   if (page.next !== null && !cli.isJson) cli.terminal.say("There are more; --limit shows up to 200.");
 }
@@ -47,7 +47,7 @@ async function retry(cli: Cli, id: string): Promise<void> {
 }
 
 async function discard(cli: Cli, id: string, yes: boolean): Promise<void> {
-  const meaning = `All rows that the target of ${id} refused are forgotten, and cannot be tried again then.`;
+  const meaning = `All rows that the target of ${id} refused will be discarded and cannot be tried again.`;
   if (!yes) await requireYes(cli.terminal, meaning);
   const answer = await cli.api.request("discardRejects", { params: { id }, body: { all: true } });
   cli.show(answer, () => `${plural(answer.discarded, "row")} forgotten.`);

@@ -12,8 +12,8 @@ export function addRunCommand(program: Command): void {
   program
     .command("run")
     .argument("<name...>", "names or ids of pipelines")
-    .description("ask for a run of each; resumes a paused pipeline and retries a failed one")
-    .option("--wait", "wait until the runs have ended, also over retries; fails unless all succeed")
+    .description("request a run of each; resumes a paused pipeline and retries a failed one")
+    .option("--wait", "wait until the runs have ended, including retries; fails unless all succeed")
     .action(withCli(run));
 }
 
@@ -37,7 +37,7 @@ async function run(cli: Cli, names: readonly string[], { wait = false }: { wait?
 
 /** True when all of them succeed. */
 async function waitFor(cli: Cli, names: readonly string[], pipelines: readonly Pipeline[]): Promise<boolean> {
-  const goesOn = "What was asked for goes on; vitrina status shows how far it is.";
+  const goesOn = "The runs go on; vitrina status shows their progress.";
   const ends = await interruptible(cli.terminal, goesOn, () => followAll(cli, pipelines));
   const runs = ends.map(({ last_run: run }) => run).filter((run) => run !== null);
   cli.show(oneOrAll(names, runs), () => runSummary(runs));
@@ -60,11 +60,11 @@ function followAll(cli: Cli, pipelines: readonly Pipeline[]): Promise<StatusAnsw
 }
 
 function problemOf(name: string, run: Run | null): string | undefined {
-  if (run === null) return `${name} left no run behind: the request was withdrawn. vitrina run ${name} asks again.`;
-  if (run.status === "FAILED") return `${name} failed: ${run.error ?? "nothing is known of the cause."}`;
+  if (run === null) return `${name} did not run: the request was withdrawn. vitrina run ${name} requests it again.`;
+  if (run.status === "FAILED") return `${name} failed: ${run.error ?? "the cause is unknown."}`;
   if (run.status === "CANCELLED")
-    return `${name} was cancelled before it had ended.\n  vitrina run ${name} continues it.`;
-  if (run.status === "PAUSED") return `${name} was paused before it had ended.\n  vitrina run ${name} continues it.`;
+    return `${name} was cancelled before it finished.\n  vitrina run ${name} continues it.`;
+  if (run.status === "PAUSED") return `${name} was paused before it finished.\n  vitrina run ${name} continues it.`;
   return undefined;
 }
 

@@ -28,7 +28,7 @@ async function runners(cli: Cli): Promise<void> {
       version,
       holds.map(({ pipeline_name: name, kind }) => (kind === "load" ? name : `${name} (${kind})`)).join(", "),
     ]),
-    whenEmpty: "No runner was seen within a day; start one with vitrina runner.",
+    whenEmpty: "No runner was seen in the last 24 hours; start one with vitrina runner.",
   }));
 }
 
@@ -42,6 +42,6 @@ async function tasks(cli: Cli): Promise<void> {
       String(runners.length),
       description,
     ]),
-    whenEmpty: "No living runner has a code task.",
+    whenEmpty: "No live runner has a code task.",
   }));
 }

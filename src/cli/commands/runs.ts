@@ -19,11 +19,11 @@ const STATUSES: readonly Run["status"][] = [
 export function addRunsCommand(program: Command): void {
   program
     .command("runs")
-    .argument("[name]", "name or id of a pipeline; without it the runs of all pipelines")
+    .argument("[name]", "name or id of a pipeline (default: all)")
     .description("list runs, newest first")
-    .option("--since <time>", "only those that started since then: 90m, 12h, 7d, or 2026-01-31T12:00", momentOf)
+    .option("--since <time>", "only those started since then: 90m, 12h, 7d, or 2026-01-31T12:00", momentOf)
     .addOption(new Option("--kind <kind>", "only those of this kind").choices(KINDS))
-    .addOption(new Option("--status <status>", "only those of this status").choices(STATUSES))
+    .addOption(new Option("--status <status>", "only those with this status").choices(STATUSES))
     .option("--limit <number>", "at most this many, up to 200", limitOf, 20)
     .action(withCli(runs));
 }
@@ -31,7 +31,7 @@ export function addRunsCommand(program: Command): void {
 export function limitOf(text: string): number {
   const limit = Number(text);
   if (Number.isInteger(limit) && limit >= 1 && limit <= MOST_RUNS) return limit;
-  throw new InvalidArgumentError(`It is a number from 1 to ${MOST_RUNS}.`);
+  throw new InvalidArgumentError(`It must be a number from 1 to ${MOST_RUNS}.`);
 }
 
 const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
@@ -43,7 +43,7 @@ function momentOf(text: string): string {
     number === undefined ? Date.parse(text) : Date.now() - Number(number) * UNIT_MS[unit as keyof typeof UNIT_MS];
   // What Date.parse takes beyond dates, such as a bare number, is a slip of the finger.
   if (Number.isNaN(moment) || (number === undefined && !/^\d{4}-\d{2}-\d{2}/.test(text))) {
-    throw new InvalidArgumentError("It is how long ago (90m, 12h, 7d), or a time such as 2026-01-31T12:00.");
+    throw new InvalidArgumentError("It must be how long ago (90m, 12h, 7d), or a time such as 2026-01-31T12:00.");
   }
   return new Date(moment).toISOString();
 }
@@ -66,7 +66,7 @@ async function runs(cli: Cli, id: string | undefined, { limit, since, kind, stat
     ? cli.api.request("listAllRuns", { query })
     : cli.api.request("listRuns", { params: { id }, query }));
   cli.show(page, () => runTable(page.items, id === undefined, Object.keys(query).length > 1));
-  if (page.next !== null && !cli.isJson) cli.terminal.say(`There are older ones; --limit shows up to ${MOST_RUNS}.`);
+  if (page.next !== null && !cli.isJson) cli.terminal.say(`There are older runs; --limit shows up to ${MOST_RUNS}.`);
 }
 
 function runTable(items: readonly Run[], isOfAll: boolean, isChosen: boolean): Table {

@@ -16,17 +16,17 @@ interface StateOptions {
 
 const MEANING = `
 Changes:
-  reset  forget the place: the next run reads everything
-  keep   keep it although the query or the target has changed
-  set    begin the next incremental run at a value`;
+  reset  forget the position: the next run reads everything
+  keep   keep it even though the query or the target has changed
+  set    start the next incremental run at a value`;
 
 export function addStateCommand(program: Command): void {
   program
     .command("state")
     .argument("<name>", "name or id of the pipeline")
-    .addArgument(new Argument("[change]", "what to do with it; without it, it is shown").choices(CHANGES))
+    .addArgument(new Argument("[change]", "what to do with the position (default: show it)").choices(CHANGES))
     .argument("[value]", "for set: a value of the incremental key, as PostgreSQL prints it")
-    .description("show or change the place up to which a pipeline has read")
+    .description("show or change the position up to which a pipeline has read")
     .option("--id <value>", "for set: a value of the incremental id key; that row itself counts as read")
     .option("-y, --yes", "do not ask before a change")
     .addHelpText("after", MEANING)
@@ -41,7 +41,7 @@ async function state(
   options: StateOptions,
 ): Promise<void> {
   if ((change === "set") !== (value !== undefined) || (change !== "set" && options.id !== undefined)) {
-    throw new CliFailure(EXIT.usage, "A value belongs to set, and only there.", [
+    throw new CliFailure(EXIT.usage, "set needs a value; no other change takes one.", [
       'Write, for example: vitrina state my_mart set "2026-01-31 12:00:00+00".',
     ]);
   }

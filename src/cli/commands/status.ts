@@ -10,8 +10,8 @@ const QUESTIONS_AT_ONCE = 8;
 export function addStatusCommand(program: Command): void {
   program
     .command("status")
-    .argument("[name]", "name or id of a pipeline; without it all of them")
-    .description("show what pipelines do, and how their last runs ended")
+    .argument("[name]", "name or id of a pipeline (default: all)")
+    .description("show what pipelines are doing, and how their last runs ended")
     .action(withCli(status));
 }
 
@@ -78,7 +78,6 @@ function sayErrors(cli: Cli, all: readonly StatusAnswer[]): void {
     if (status === "FAILED" && run?.error) cli.terminal.say(`${name}: ${run.error}`);
     for (const note of run?.notes ?? []) cli.terminal.say(`${name}: ${note}`);
     const repeated = run?.rows_deduplicated ?? 0;
-    if (repeated > 0)
-      cli.terminal.say(`${name}: ${count(repeated)} rows were left out: later ones have the same keys.`);
+    if (repeated > 0) cli.terminal.say(`${name}: ${count(repeated)} rows were skipped: later rows have the same keys.`);
   }
 }

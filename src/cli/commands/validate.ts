@@ -12,7 +12,7 @@ export function addValidateCommand(program: Command): void {
   program
     .command("validate")
     .argument("[name]", "name or id of a pipeline")
-    .description("check a pipeline, or the configurations of files, without running them; fails when one is not valid")
+    .description("check a pipeline, or the configurations in files, without running them; fails if any is not valid")
     .option("-f, --file <path...>", FILE_HELP)
     .action(withCli(validate));
 }
@@ -25,7 +25,7 @@ interface Result {
 
 async function validate(cli: Cli, id: string | undefined, { file }: { file?: readonly string[] }): Promise<ExitCode> {
   if ((id === undefined) === (file === undefined)) {
-    throw new CliFailure(EXIT.usage, "Name either a pipeline, or a file with --file.");
+    throw new CliFailure(EXIT.usage, "Give either the name of a pipeline or a file with --file.");
   }
   const results: Result[] = [];
   if (id !== undefined) {

@@ -10,27 +10,27 @@ export function addVersionCommands(program: Command): void {
   program
     .command("versions")
     .argument("<name>", "name or id of the pipeline")
-    .description("list what a pipeline was configured like, newest first")
+    .description("list the versions of a pipeline's configuration, newest first")
     .action(withCli(versions));
   program
     .command("diff")
     .argument("<name>", "name or id of the pipeline")
     .argument("<version>", "number of a version", versionOf)
     .description("show what a version changed")
-    .option("--with <version>", "compare it with this one instead of the one before", versionOf)
+    .option("--with <version>", "compare with this version instead of the previous one", versionOf)
     .action(withCli(diff));
   program
     .command("restore")
     .argument("<name>", "name or id of the pipeline")
     .argument("<version>", "number of a version", versionOf)
-    .description("make a version the present configuration, as a new version")
+    .description("make an old version the current configuration, as a new version")
     .action(withCli(restore));
 }
 
 function versionOf(text: string): number {
   const version = Number(text);
   if (Number.isInteger(version) && version >= 1) return version;
-  throw new InvalidArgumentError("It is a whole number from 1.");
+  throw new InvalidArgumentError("It must be a whole number, 1 or greater.");
 }
 
 async function versions(cli: Cli, id: string): Promise<void> {
@@ -73,5 +73,5 @@ function valueText(value: unknown): string {
 async function restore(cli: Cli, id: string, version: number): Promise<void> {
   const pipeline = await cli.api.request("restoreVersion", { params: { id, version } });
   cli.show(pipeline, () => pipelineTable([pipeline]));
-  cli.terminal.say(`The configuration of version ${version} is version ${pipeline.config_version} now.`);
+  cli.terminal.say(`Version ${version} was restored as version ${pipeline.config_version}.`);
 }

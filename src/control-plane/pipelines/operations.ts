@@ -27,7 +27,7 @@ const statusSchema = z.object({
   status: z.enum(PIPELINE_STATUSES),
   enabled: z.boolean(),
   run_request: z.int().describe("The number of the request that is told of: the last one, or the one asked for."),
-  waiting: waitingSchema.nullable().describe("Set while it waits until trouble passes."),
+  waiting: waitingSchema.nullable().describe("Set while it waits for a temporary problem to go away."),
   over: z.boolean().describe("True when nothing of that request is waiting or under way any more."),
   last_run: runSchema
     .nullable()

@@ -97,7 +97,7 @@ const getRunLog = {
   params: idParams.extend({ run_id: z.string().min(1).describe("The id of the run.") }),
   querystring: pageQuery.extend({
     after: z.string().max(100).optional().describe("The `next` of the page before, or the id of a line."),
-    level: z.enum(LINE_LEVELS).optional().describe("Only lines of this level and graver ones."),
+    level: z.enum(LINE_LEVELS).optional().describe("Only lines of this level or more severe."),
     wait: waitSchema.default(0).describe("Wait at most so long, up to 60s, until there is a line or the log is over."),
   }),
   response: { 200: answer("A page of the log.", runLogSchema), ...problems(404, 422) },

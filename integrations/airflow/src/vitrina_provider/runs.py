@@ -37,11 +37,11 @@ def result_of(status: dict[str, Any], *, fail_fast: bool) -> dict[str, Any]:
     name, run = status["name"], status["last_run"]
     if run is None:
         # Somebody withdrew the request before a runner took it. A retry would ask again against their will.
-        raise task_failure(f"{name} left no run behind: the request was withdrawn.", may_pass=not fail_fast)
+        raise task_failure(f"{name} did not run: the request was withdrawn.", may_pass=not fail_fast)
     if run["status"] in _STOPPED:
         # Somebody stopped it in Vitrina. A retry would resume it against their will.
         hint = "It continues where it stopped when it is run again: clear the task, or run it in Vitrina."
-        raise task_failure(f"{name} was {run['status'].lower()} before it had ended. {hint}", may_pass=not fail_fast)
+        raise task_failure(f"{name} was {run['status'].lower()} before it finished. {hint}", may_pass=not fail_fast)
     if run["status"] != "SUCCESS":
         code = run["error_code"] or "UNKNOWN"
         sentence = run["error"] or "Nothing is known of the cause."
