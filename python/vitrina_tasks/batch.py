@@ -50,7 +50,7 @@ class OpenTask:
             raise task_failed(self.task.name, error, self.memory_mib) from error
         if returned is None:
             raise TaskProblem(
-                "TASK_RESULT_INVALID", f"Task {self.task.name} returned no rows but {type(result).__name__}."
+                "TASK_RESULT_INVALID", f"Task {self.task.name} returned {type(result).__name__} instead of rows."
             )
         return returned
 

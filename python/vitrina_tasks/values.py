@@ -123,7 +123,7 @@ class Array(Codec):
         return texts if read is None else [None if item is None else read(item) for item in texts]
 
     def encode(self, value):
-        # Several dimensions arrive as text and may leave as text.
+        # Multi-dimensional arrays arrive as text and may leave as text.
         if isinstance(value, str) and value[:1] in ("{", "["):
             return _storable(str(value))
         if not isinstance(value, (list, tuple)):
@@ -167,7 +167,7 @@ def _float_text(number):
 def _storable(text):
     """PostgreSQL cannot store NUL, and UTF-8 cannot encode half a surrogate pair."""
     if "\0" in text:
-        raise WrongValue("it has a NUL character, which PostgreSQL cannot keep")
+        raise WrongValue("it has a NUL character, which PostgreSQL cannot store")
     if not text.isascii():
         try:
             text.encode()

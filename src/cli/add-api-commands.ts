@@ -26,7 +26,7 @@ Exit codes:
   64   wrong usage: unknown command or option, missing argument
   130  Ctrl-C`;
 
-/** The commands that speak to the API, and the options that all of them share. */
+/** The commands that call the API, and the options that they share. */
 export function addApiCommands(program: Command): void {
   program
     .addOption(
@@ -42,7 +42,7 @@ export function addApiCommands(program: Command): void {
         .default("table"),
     )
     .addHelpText("after", EXIT_CODES);
-  // For the commands that follow: only they know these options.
+  // For the commands below: only they have these options.
   program.configureHelp({ showGlobalOptions: true }).commandsGroup("Pipelines, through the API:");
   addPipelineCommands(program);
   addApplyCommands(program);

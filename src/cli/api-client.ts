@@ -20,7 +20,7 @@ interface SendOptions {
   readonly headers?: Headers;
 }
 
-/** The slowest answers, of a preview or a validation, come within half of it. */
+/** Even the slowest answers, previews and validations, take less than half of this. */
 const ANSWER_TIMEOUT_MS = 60_000;
 
 /** The API refused, and says why. */
@@ -40,7 +40,7 @@ export class ApiProblem extends CliFailure {
   }
 }
 
-/** What is said of the whole stands in the detail already. */
+/** A problem with the request as a whole is already in the detail. */
 function lineOf({ pointer, message }: { readonly pointer: string; readonly message: string }): string[] {
   return pointer === "" ? [] : [`${pointer}: ${message}`];
 }
@@ -61,7 +61,7 @@ export class ApiClient {
     return (await this.#readJson(response)) as ApiAnswer<Id>;
   }
 
-  /** An answer that goes on until one side hangs up, piece by piece. */
+  /** A streamed answer, chunk by chunk, until one side hangs up. */
   async *stream<Id extends OperationId>(id: Id, input: Input<Id>, headers: Headers): AsyncGenerator<string> {
     const { body } = await this.#send(id, input, { headers });
     const decoder = new TextDecoder();
@@ -112,7 +112,7 @@ export class ApiClient {
     return new ApiUnreachable(`The API at ${this.#baseUrl} cannot be reached (${reasonOf(error)}).`, error);
   }
 
-  /** What a proxy says while the API is away, or another program altogether. */
+  /** A proxy's answer while the API is down, or another program altogether. */
   #foreign({ status }: Response): ApiUnreachable {
     return new ApiUnreachable(`The server at ${this.#baseUrl} is not the Vitrina API (HTTP status ${status}).`);
   }
@@ -146,7 +146,7 @@ interface ApiPage<T> {
 
 const ITEMS_PER_PAGE = 200;
 
-/** Reads page after page, and gives all of it in the form of one. */
+/** Reads all pages, and returns them as one. */
 export async function allPages<T>(
   read: (page: { limit: number; after?: string }) => Promise<ApiPage<T>>,
 ): Promise<ApiPage<T>> {

@@ -12,14 +12,14 @@ export interface Cli {
   readonly api: ApiClient;
   readonly terminal: Terminal;
   readonly isJson: boolean;
-  /** The answer itself with `-o json`, and otherwise what a person reads. */
+  /** With `-o json` the answer itself, otherwise a readable form of it. */
   show(answer: unknown, readable: () => Table | string): void;
 }
 
 export interface Table {
   readonly columns: readonly TableColumn[];
   readonly rows: readonly (readonly string[])[];
-  /** Said instead of a table without rows. */
+  /** Printed instead of a table without rows. */
   readonly whenEmpty?: string;
 }
 
@@ -31,7 +31,7 @@ export interface GlobalOptions {
 
 type Work<Arguments extends unknown[]> = (cli: Cli, ...given: Arguments) => Promise<ExitCode> | Promise<void>;
 
-/** Makes an action of commander, which gives the arguments, the options and the command itself. */
+/** Makes an action for commander, which passes the arguments, the options and the command itself. */
 export function withCli<Arguments extends unknown[]>(work: Work<Arguments>) {
   return async (...given: unknown[]): Promise<void> => {
     const command = given.at(-1) as Command;

@@ -6,19 +6,19 @@ import { CliFailure, EXIT } from "./failure.ts";
 
 type Configuration = Input<"createPipeline">["body"];
 
-/** A configuration, and where it stands. What is in it the API checks. */
+/** A configuration, and where it was written. The API checks its contents. */
 export interface WrittenConfiguration {
   readonly configuration: Configuration;
-  /** As a person names it, also where the file gives it no proper name. */
+  /** For people, even if the file gives it no valid name. */
   readonly name: string;
-  /** `file:line` of a field by its JSON pointer, or of what is nearest to it; with a line of its text, of that. */
+  /** `file:line` of a field by its JSON pointer, or of the nearest one that exists; `line` counts within its text. */
   placeOf(pointer: string, line?: number): string;
 }
 
 export const FILE_HELP =
   "YAML or JSON: one configuration or several, as a list, under pipelines, or as documents; or folders of such files";
 
-/** Of all the files, in the order in which they were named; of a folder by name, with the folders in it. */
+/** From all the files, in the given order; a folder is read recursively, by file name. */
 export function readConfigurations(paths: readonly string[]): WrittenConfiguration[] {
   const found = paths.flatMap(filesOf).flatMap(readFile);
   if (found.length > 0) return found;
@@ -68,7 +68,7 @@ function written(
       const node = nearestNode(document, [...path, ...fieldsOf(pointer)]);
       if (node?.range == null) return file;
       const start = lines.linePos(node.range[0]).line;
-      // The text of a block begins on the line below its mark.
+      // The text of a block begins on the line below its |.
       const isBlock = isScalar(node) && node.type === Scalar.BLOCK_LITERAL;
       return `${file}:${isBlock && line !== undefined ? start + line : start}`;
     },

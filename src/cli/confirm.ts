@@ -3,7 +3,7 @@ import type { Cli } from "./cli.ts";
 import { CliFailure, EXIT } from "./failure.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** The API itself says what would happen, and a person says yes to that; a script says --yes beforehand. */
+/** The API says what would happen, and the user confirms it; a script passes --yes. */
 export async function confirmed<T>(
   { terminal }: Cli,
   yes: boolean,

@@ -2,20 +2,20 @@ import { CommanderError } from "commander";
 import type { Output } from "./host.ts";
 import { printableLines } from "./terminal-text.ts";
 
-/** What a script can decide by. */
+/** For scripts to tell outcomes apart. */
 export const EXIT = {
   ok: 0,
   failed: 1,
   unreachable: 3,
   notAllowed: 4,
-  /** As sysexits.h has it. */
+  /** As in sysexits.h. */
   usage: 64,
   /** 128 + SIGINT, as shells count. */
   interrupted: 130,
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** Ends a command. Its lines are for a person: a sentence, then what helps. */
+/** Ends a command. Its lines are for people: a sentence, then what to do. */
 export class CliFailure extends Error {
   readonly exitCode: ExitCode;
   readonly lines: readonly string[];
@@ -27,7 +27,7 @@ export class CliFailure extends Error {
   }
 }
 
-/** Nothing answers, or not like the API; it may be there again in a moment. */
+/** Nothing answers, or something that is not the API; it may be back in a moment. */
 export class ApiUnreachable extends CliFailure {
   constructor(sentence: string, cause?: unknown) {
     const hint =
@@ -36,9 +36,9 @@ export class ApiUnreachable extends CliFailure {
   }
 }
 
-/** Says on standard error what went wrong; undefined where the error is not one of the command line. */
+/** Prints what went wrong on standard error; undefined if it is not a CLI error. */
 export function reportFailure(error: unknown, stderr: Output): ExitCode | undefined {
-  // Commander has said it already; asking for help or the version is no error.
+  // Commander has already printed it; asking for help or the version is not an error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   if (!(error instanceof CliFailure)) return undefined;
   stderr.write(`${printableLines(`vitrina: ${[error.message, ...error.lines].join("\n  ")}`)}\n`);

@@ -7,7 +7,7 @@ import { clock, count, localTime, plural } from "./words.ts";
 
 export type StatusAnswer = ApiAnswer<"getPipelineStatus">;
 
-/** One request to run, which its number tells from earlier and later ones. */
+/** One request to run; its number distinguishes it from earlier and later ones. */
 export interface RunRequest {
   readonly id: string;
   readonly name: string;
@@ -20,7 +20,7 @@ export function waitingSentence({ reason, since, until }: NonNullable<StatusAnsw
 
 const SAY_UNCLAIMED_AFTER_MS = 10_000;
 
-/** Waits until the request is served, over all its attempts, also those of another runner. */
+/** Waits until the request is done, through all its attempts, including those of other runners. */
 export function followRun(
   { api }: Cli,
   { id, name, number }: RunRequest,
@@ -53,9 +53,9 @@ export function followRun(
   });
 }
 
-/** What is waited for: a pipeline, and the newest run of the request. */
+/** The line of one pipeline, with the newest run of the request. */
 export function runProgress({ name, status, over, last_run: run }: StatusAnswer): ProgressLine {
-  // A run that failed is not the end as long as the request is served.
+  // A failed run is not the end while the request may be retried.
   const state = over && run !== null ? run.status : status;
   const attempt = run !== null && run.attempt > 1 ? `attempt ${run.attempt}` : undefined;
   const step = [state, run?.id].join(" ");
@@ -73,7 +73,7 @@ export function runText(run: Run): string {
   ].join("  ");
 }
 
-/** An estimate that was passed tells nothing any more. */
+/** An estimate that was exceeded is no longer useful. */
 function rowsText({ status, rows_read: rows, estimated_rows: estimate }: Run): string {
   if (status !== "RUNNING" || estimate === null || estimate < rows || estimate === 0) return plural(rows, "row");
   return `${count(rows)} of about ${plural(estimate, "row")} (${Math.floor((rows / estimate) * 100)} %)`;

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { Environment } from "../settings/environment.ts";
 
-/** What a command has of the process it runs in: given to it, so that several can run in one process at the same time. */
+/** What a command uses of its process; passed in, so that several commands can run in one process at the same time. */
 export interface Host {
   readonly env: Environment;
   readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };

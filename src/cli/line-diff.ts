@@ -29,7 +29,7 @@ export function diffLines(before: string, after: string): DiffLine[] {
   return lines;
 }
 
-/** How many lines the rests of both have in common, from each pair of places. */
+/** The length of the longest common subsequence of both remainders, for each pair of positions. */
 function commonLengths(a: readonly string[], b: readonly string[]): Uint32Array[] {
   const lengths = Array.from({ length: a.length + 1 }, () => new Uint32Array(b.length + 1));
   for (let i = a.length - 1; i >= 0; i -= 1) {
@@ -43,7 +43,7 @@ function commonLengths(a: readonly string[], b: readonly string[]): Uint32Array[
 
 const CONTEXT_LINES = 3;
 
-/** Without the long stretches that did not change. */
+/** Without long unchanged stretches. */
 export function withoutSameStretches(lines: readonly DiffLine[]): (DiffLine | "…")[] {
   const isNear = lines.map((_, index) =>
     lines.slice(Math.max(0, index - CONTEXT_LINES), index + CONTEXT_LINES + 1).some(({ mark }) => mark !== " "),

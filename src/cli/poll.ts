@@ -3,11 +3,11 @@ import { ApiProblem } from "./api-client.ts";
 import { ApiUnreachable, EXIT } from "./failure.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Short runs are over soon; long ones need not be asked often. */
+/** Short runs end soon; long ones need not be polled often. */
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 1000;
 const PAUSE_GROWTH = 1.5;
-/** An API that restarts, or whose database does, is back by then. */
+/** Enough for the API or its database to restart. */
 const AWAY_PATIENCE_MS = 5 * 60_000;
 
 export interface Poll<T> {
@@ -16,7 +16,7 @@ export interface Poll<T> {
   onSeen?(seen: T): void;
 }
 
-/** Looks again and again until it is over. An API that is away for a while is waited for. */
+/** Polls until it is over. Waits if the API is down for a while. */
 export async function poll<T>(say: Terminal["say"], { look, isOver, onSeen }: Poll<T>): Promise<T> {
   let awaySince: number | undefined;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * PAUSE_GROWTH, LONGEST_PAUSE_MS)) {
@@ -41,7 +41,7 @@ export function mayPass(error: unknown): error is Error {
   return error instanceof ApiUnreachable;
 }
 
-/** Ctrl-C ends the waiting only; `goesOn` says so. */
+/** Ctrl-C only stops the waiting; `goesOn` tells the user so. */
 export async function interruptible<T>(terminal: Terminal, goesOn: string, wait: () => Promise<T>): Promise<T> {
   const stop = (): void => {
     terminal.say(`\nStopped waiting. ${goesOn}`);

@@ -1,9 +1,9 @@
 import type { Terminal } from "./terminal.ts";
 import { cut, printable } from "./terminal-text.ts";
 
-/** Something that goes on, as one line each. */
+/** Shows progress, one line for each thing. */
 export interface ProgressDisplay {
-  /** `step` names what is worth a line of its own where lines cannot be drawn over. */
+  /** Where lines cannot be redrawn, a change of `step` prints a new line. */
   show(lines: readonly ProgressLine[]): void;
   /** A sentence between the lines. */
   say(sentence: string): void;
@@ -15,10 +15,10 @@ export interface ProgressLine {
   readonly text: string;
 }
 
-/** In a log a line each so often shows that it goes on, without filling it. */
+/** Where lines cannot be redrawn, an occasional one shows progress without flooding the log. */
 const SAY_AGAIN_MS = 10_000;
 
-/** Lines that are drawn over on a terminal, and plain lines elsewhere. */
+/** Redrawn lines on a terminal, plain lines elsewhere. */
 export function openProgress(terminal: Terminal, lineCount: number): ProgressDisplay {
   const area = terminal.liveArea;
   return area !== undefined && lineCount < area.height ? liveProgress(terminal, area.width) : plainProgress(terminal);
@@ -29,7 +29,7 @@ function liveProgress(terminal: Terminal, width: number): ProgressDisplay {
   return {
     show(lines) {
       const up = drawn === 0 ? "" : `\x1b[${drawn}A`;
-      // One place less: a full line would begin the next one on some terminals.
+      // One column less: on some terminals a full line wraps.
       const texts = lines.map(({ name, text }) => `\x1b[2K${cut(printable(`${name}  ${text}`), width - 1)}\n`);
       terminal.draw(`${up}\r${texts.join("")}`);
       drawn = lines.length;

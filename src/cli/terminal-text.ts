@@ -2,21 +2,21 @@
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
-/** East Asian characters and pictures take two places, marks on the letter before them none. */
+/** East Asian characters and emoji take two columns, combining marks none. */
 const WIDE =
   /^(?:\p{Emoji_Presentation}|.\u{FE0F}|[\u1100-\u115F\u2E80-\u303E\u3041-\uA4CF\uA960-\uA97F\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6\u{1F300}-\u{1F64F}\u{1F900}-\u{1F9FF}\u{20000}-\u{3FFFD}])/u;
 const INVISIBLE = /^[\p{Mn}\p{Me}\p{Cf}]+$/u;
 
-/** Everything that would move the cursor, change the terminal or turn the direction of writing, line breaks included. */
+/** Everything that would move the cursor, control the terminal or change the text direction, including line breaks. */
 const UNPRINTABLE = /[\p{Cc}\u2028\u2029\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/gu;
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
-/** One line that a terminal shows as it is; what cannot be shown is written as an escape. */
+/** One line that is safe to print; what cannot be printed is escaped. */
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, escaped);
 }
 
-/** The same for text of several lines, which keep their ends. */
+/** The same for text of several lines; their line ends are kept. */
 export function printableLines(text: string): string {
   return text.replace(UNPRINTABLE, (character) => (character === "\n" ? character : escaped(character)));
 }
@@ -32,7 +32,7 @@ export function textWidth(text: string): number {
   return width;
 }
 
-/** Text that fits into `width` places; an ellipsis stands for what was cut. */
+/** Text that fits into `width` columns; an ellipsis replaces what was cut. */
 export function cut(text: string, width: number): string {
   if (textWidth(text) <= width) return text;
   let kept = "";
@@ -56,10 +56,10 @@ export interface TableColumn {
 }
 
 const COLUMN_GAP = "  ";
-/** Narrower columns say nothing; rather the last ones are left out. */
+/** Narrower columns would be useless; instead the last ones are left out. */
 const LEAST_COLUMN_WIDTH = 12;
 
-/** `terminalWidth` is undefined where nothing may be cut: in files and pipes. */
+/** `terminalWidth` is undefined for files and pipes, where nothing may be cut. */
 export function formatTable(
   columns: readonly TableColumn[],
   rows: readonly (readonly string[])[],
@@ -76,7 +76,7 @@ export function formatTable(
     .join("\n");
 }
 
-/** Takes from the widest columns first, so that short ones stay whole. */
+/** Shrinks the widest columns first, so that narrow ones stay whole. */
 function fittedWidths(wanted: readonly number[], terminalWidth: number | undefined): readonly number[] {
   if (terminalWidth === undefined) return wanted;
   const available = terminalWidth - COLUMN_GAP.length * (wanted.length - 1);

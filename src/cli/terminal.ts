@@ -3,15 +3,15 @@ import { EXIT } from "./failure.ts";
 import type { Host, Output } from "./host.ts";
 import { printableLines } from "./terminal-text.ts";
 
-/** Data goes to standard output, everything that is said about it to standard error. */
+/** Data goes to standard output, messages to standard error. */
 export interface Terminal {
-  /** Undefined where standard output is a file or a pipe. */
+  /** Undefined if standard output is a file or a pipe. */
   readonly width: number | undefined;
-  /** Where lines may be drawn over; undefined where standard error is a file or a pipe. */
+  /** Where lines can be redrawn; undefined if standard error is a file or a pipe. */
   readonly liveArea: { readonly width: number; readonly height: number } | undefined;
   print(text: string): void;
   say(text: string): void;
-  /** As it is, with control characters. */
+  /** Written as it is, including control characters. */
   draw(text: string): void;
   /** Undefined where nobody can be asked. */
   readonly ask: ((question: string) => Promise<string>) | undefined;
@@ -36,7 +36,7 @@ export function openTerminal({ stdin, stdout, stderr }: Host, canRedraw: boolean
 async function askOnTerminal(input: Host["stdin"], output: Output, question: string): Promise<string> {
   const prompt = createInterface({ input, output });
   prompt.once("SIGINT", () => process.exit(EXIT.interrupted));
-  // Ctrl-D leaves the question without an answer.
+  // Ctrl-D closes the prompt without an answer.
   const closed = new Promise<string>((resolve) => prompt.once("close", () => resolve("")));
   try {
     return await Promise.race([prompt.question(question), closed]);
@@ -45,7 +45,7 @@ async function askOnTerminal(input: Host["stdin"], output: Output, question: str
   }
 }
 
-/** Whoever reads may stop reading, as `head` does: that is no error of ours. A server stops as if it were asked to. */
+/** The reader may stop reading, as `head` does: that is not our error. A server stops as if it were told to. */
 export function tolerateClosedPipes(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {

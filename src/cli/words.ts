@@ -8,7 +8,7 @@ export function plural(number: number, noun: string): string {
   return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** A time of the API in the zone of this machine: 2026-01-31 12:00:00. */
+/** A time from the API in this machine's time zone: 2026-01-31 12:00:00. */
 export function localTime(isoTime: string): string {
   return new Date(isoTime).toLocaleString("sv");
 }

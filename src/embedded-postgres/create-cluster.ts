@@ -22,7 +22,7 @@ export async function clusterVersion(dir: DataDir): Promise<number | undefined> 
   return text === undefined ? undefined : Number.parseInt(text, 10);
 }
 
-/** Prepares the cluster in a folder of its own, so that what bears the final name was finished. */
+/** Creates the cluster in a temporary folder, so that a folder with the final name is always complete. */
 export async function createCluster(dir: DataDir, cluster: NewCluster): Promise<void> {
   await removeDrafts(dir);
   const draft = await mkdtemp(join(dir.root, DRAFT_PREFIX));
@@ -58,7 +58,7 @@ async function runInitdb(dir: DataDir, draft: string, { binaries, user, sync }: 
       "--auth=scram-sha-256",
       "--encoding=UTF8",
       "--locale=C",
-      // Without it the rules for letters (upper, lower, patterns) would know ASCII only.
+      // Without it, upper, lower and patterns would only handle ASCII.
       ...(binaries.majorVersion >= 17 ? ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"] : []),
       ...(sync ? [] : ["--no-sync"]),
     ];

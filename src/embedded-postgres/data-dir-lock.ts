@@ -8,11 +8,11 @@ import { dataDirUnusable, errorCode, openDataDir, readIfThere } from "./data-dir
 /**
  * One Vitrina per data folder. The holder listens on a local port and answers with a random id; the file
  * `instance-<n>.json` names the port and the id. The kernel closes the port when the holder dies, even by SIGKILL, and
- * the id tells the holder from another program that got its port or its process id later.
+ * the id distinguishes the holder from another program that got its port or its process id later.
  *
  * The highest n counts, n only grows, and a file appears complete and at most once (a hard link fails when the name
- * exists). So of two programs that find the same dead holder, exactly one gets n + 1. A lone file that each removes
- * and makes anew would let both of them in.
+ * exists). So of two programs that find the same dead holder, exactly one gets n + 1. A single file that each
+ * removes and recreates would let both of them in.
  */
 export interface DataDirLock {
   release(): Promise<void>;
@@ -26,7 +26,7 @@ interface FolderClaim {
 
 const CLAIM_FILE = /^instance-(\d+)\.json$/;
 
-/** Time for a holder that is busy computing to answer. */
+/** Gives a busy holder time to answer. */
 const ANSWER_TIMEOUT_MS = 5_000;
 
 export async function lockDataDir(folder: string): Promise<DataDirLock> {
@@ -100,10 +100,13 @@ async function linkUnlessThere(from: string, to: string): Promise<boolean> {
 async function refuseIfHeld(root: string, number: number): Promise<void> {
   const claim = parseClaim(await readIfThere(claimFile(root, number)));
   if (!claim || !(await isHeld(claim))) return;
-  throw new VitrinaError("DATA_DIR_IN_USE", `Vitrina already runs on the data folder ${root} (process ${claim.pid}).`);
+  throw new VitrinaError(
+    "DATA_DIR_IN_USE",
+    `Vitrina is already running on the data folder ${root} (process ${claim.pid}).`,
+  );
 }
 
-/** A file that cannot be read names no holder: it is what a power failure leaves. */
+/** An unreadable file names no holder: it is what a power failure leaves. */
 function parseClaim(text: string | undefined): FolderClaim | undefined {
   try {
     const { port, id, pid } = JSON.parse(text ?? "") as Partial<FolderClaim>;
@@ -115,7 +118,7 @@ function parseClaim(text: string | undefined): FolderClaim | undefined {
 
 async function isHeld(claim: FolderClaim): Promise<boolean> {
   const answer = await askId(claim.port);
-  // Silence: a stranger on the port, or a holder that computes without a pause. Then the process decides.
+  // Silence: another program on the port, or a holder whose event loop is blocked. Then the process id decides.
   return answer === "silent" ? isAlive(claim.pid) : answer.id === claim.id;
 }
 
@@ -130,7 +133,7 @@ function askId(port: number): Promise<{ id: string } | "silent"> {
     });
     socket.on("data", (text: string) => {
       id += text;
-      // An id has 36 characters; a stranger may send without end.
+      // An id has 36 characters; another program may send endlessly.
       if (id.length > 100) socket.destroy();
     });
     socket.on("error", () => resolve({ id: "" }));

@@ -4,9 +4,9 @@ import { access, mkdir, readFile, realpath, rename, writeFile } from "node:fs/pr
 import { join, resolve } from "node:path";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 
-/** Where everything of one data folder lies. */
+/** Where everything in a data folder is. */
 export interface DataDir {
-  /** The folder itself, absolute and without links, so that every caller means the same folder by the same text. */
+  /** The folder itself, absolute and without links, so that the same folder is always written the same way. */
   readonly root: string;
   readonly cluster: string;
   readonly passwordFile: string;

@@ -5,7 +5,7 @@ import { type DataDir, errorCode } from "./data-dir.ts";
 /** Creates the database `vitrina` unless it is there. */
 export async function ensureDatabase(dir: DataDir, url: string): Promise<void> {
   const everyClusterHasIt = new URL("/postgres", url).href;
-  // What is not given here the driver takes from the environment (PGSSLMODE, PGOPTIONS), meant for other servers.
+  // The driver takes anything not given here from the environment (PGSSLMODE, PGOPTIONS), meant for other servers.
   const options = "-c search_path=pg_catalog,pg_temp";
   const client = new pg.Client({ connectionString: everyClusterHasIt, ssl: false, options });
   try {
@@ -24,6 +24,6 @@ export function wrongPassword(dir: DataDir): VitrinaError {
   return new VitrinaError(
     "DATA_DIR_UNUSABLE",
     `The file ${dir.passwordFile} does not hold the password of the database in ${dir.cluster}.`,
-    { hint: "Put the file back as it was, or delete the data folder to begin anew." },
+    { hint: "Restore the file, or delete the data folder to start from scratch." },
   );
 }

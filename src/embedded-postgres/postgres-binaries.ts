@@ -20,13 +20,13 @@ export interface CheckedBinaries extends PostgresBinaries {
 /** The binaries that npm installed for this machine. */
 export function installedBinaries(): PostgresBinaries {
   if (process.platform === "win32") {
-    throw new VitrinaError("EMBEDDED_POSTGRES_FAILED", "The embedded PostgreSQL does not run on Windows itself.", {
+    throw new VitrinaError("EMBEDDED_POSTGRES_FAILED", "The embedded PostgreSQL does not run on Windows.", {
       hint: "Run Vitrina in WSL, or set DATABASE_URL to a PostgreSQL of your own.",
     });
   }
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   try {
-    // Asked from the place of embedded-postgres, whose dependency it is: not every package manager puts it beside ours.
+    // Resolved from embedded-postgres, whose dependency it is: not every package manager puts it beside ours.
     const family = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"));
     return binariesIn(join(dirname(family.resolve(name)), "..", "native"));
   } catch (cause) {
@@ -42,7 +42,7 @@ function binariesIn(native: string): PostgresBinaries {
   return { initdb: join(native, "bin", "initdb"), postgres: join(native, "bin", "postgres") };
 }
 
-/** Makes the binaries ready for `user`, with whatever that takes, and tells their version. */
+/** Makes sure that `user` can run the binaries, and returns their version. */
 export async function prepareBinaries(
   binaries: PostgresBinaries,
   user: ServerUser | undefined,
@@ -100,7 +100,7 @@ async function linkIfMissing(source: string, target: string): Promise<void> {
   } catch (missing) {
     if (!isMissing(missing)) throw missing;
     await symlink(relative(dirname(target), source), target).catch((error: unknown) => {
-      // Another start made it at the same moment.
+      // Another start created it at the same moment.
       if (errorCode(error) !== "EEXIST") throw error;
     });
   }

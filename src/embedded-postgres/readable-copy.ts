@@ -6,7 +6,7 @@ import { isMissing } from "./data-dir.ts";
 
 /**
  * Copies the programs to where every user can read them. PostgreSQL looks for its files by the real path of its
- * program, so a program below a closed folder (root's home) serves root only, and root is who may not run it.
+ * program, so a program below a closed folder (root's home) only works for root, which is not allowed to run it.
  * The copy is named after its contents, so it is made once for all data folders and all starts.
  */
 export async function copyForOthers(native: string, copiesFolder: string): Promise<string> {
@@ -49,7 +49,7 @@ async function copyWhole(from: string, to: string): Promise<void> {
   }
 }
 
-/** The mode is set apart because the process may have a umask that closes new files to others. */
+/** The mode is set separately because the umask may close new files to others. */
 async function makeReadableFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   await chmod(folder, 0o755);

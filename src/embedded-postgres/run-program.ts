@@ -3,8 +3,8 @@ import type { ServerUser } from "./server-user.ts";
 
 /**
  * What every PostgreSQL program is started with. The environment is our own: a caller's PGDATA, PGOPTIONS, LC_ALL or
- * LD_LIBRARY_PATH must not change the server, and LC_ALL=C keeps the messages in the language we read. The working
- * folder is one that everybody may enter.
+ * LD_LIBRARY_PATH must not change the server, and LC_ALL=C keeps the messages in the language we read. Everybody
+ * may enter the working folder.
  */
 export function programOptions(user: ServerUser | undefined): SpawnOptions {
   return { cwd: "/", env: { PATH: "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" }, ...user };

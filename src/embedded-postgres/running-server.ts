@@ -32,15 +32,15 @@ export async function findRunningServer(dir: DataDir): Promise<ServerRecord | un
   return server && (await isServerOf(dir, server.pid)) ? server : undefined;
 }
 
-/** A process id says little: it may belong to another program by now. The mark on the command line tells. */
+/** A process id proves little: it may belong to another program by now. The mark on the command line is proof. */
 async function isServerOf(dir: DataDir, pid: number): Promise<boolean> {
   return isProcessId(pid) && (await commandLine(pid)).endsWith(` -c ${dataDirMark(dir)}`);
 }
 
-/** A file cut short by a power failure gives none; and 0 or less would mean a whole group to `kill`. */
+/** A file cut short by a power failure has none; and for `kill`, 0 or less would mean a whole process group. */
 const isProcessId = (pid: number): boolean => Number.isInteger(pid) && pid > 0;
 
-/** Empty when there is no such process, or only the remains of one that nobody has waited for. */
+/** Empty when there is no such process, or only a zombie. */
 async function commandLine(pid: number): Promise<string> {
   try {
     if (process.platform === "linux") {
@@ -61,13 +61,13 @@ export async function stopOrphan(dir: DataDir, log: (line: string) => void): Pro
     log(`Stopping the PostgreSQL (process ${record.pid}) that an earlier Vitrina left running`);
     await shutDown(record.pid, () => isServerOf(dir, record.pid));
   } else if (!isProcessId(record.pid) || sendSignal(record.pid, 0)) {
-    // PostgreSQL would take the stranger with this process id for a server of the folder and refuse to start.
-    // The record of a dead process stays: PostgreSQL reads in it whether children of the old server still live.
+    // PostgreSQL would mistake the other program with this process id for a server on this folder and refuse to start.
+    // The record of a dead process stays: PostgreSQL uses it to check whether children of the old server still live.
     await rm(join(dir.cluster, "postmaster.pid"), { force: true });
   }
 }
 
-/** Disconnects everyone and ends cleanly; a server that cannot is made to leave without ceremony. */
+/** Disconnects everyone and shuts down cleanly; a server that cannot is killed. */
 export async function shutDown(
   pid: number,
   isRunning: () => boolean | Promise<boolean>,

@@ -8,7 +8,7 @@ import { programOptions } from "./run-program.ts";
 import { dataDirMark, readServerRecord, sendSignal, shutDown } from "./running-server.ts";
 import { handOver, type ServerUser } from "./server-user.ts";
 
-/** A server that was not stopped cleanly first repeats its journal, which may take a while. */
+/** A server that was not stopped cleanly first replays its WAL, which may take a while. */
 const READY_TIMEOUT_MS = 120_000;
 
 export interface Launch {
@@ -46,7 +46,7 @@ async function spawnServer(launch: Launch, logFd: number): Promise<ChildProcess>
   try {
     const settings = {
       ...launch.settings,
-      // Not for the caller to change: nobody but this machine's programs with the password gets in.
+      // Not for the caller to change: only programs on this machine that have the password get in.
       listen_addresses: "127.0.0.1",
       port: String(launch.port),
       unix_socket_directories: "",
@@ -67,7 +67,7 @@ async function spawnServer(launch: Launch, logFd: number): Promise<ChildProcess>
 
 const isRunning = (child: ChildProcess): boolean => child.exitCode === null && child.signalCode === null;
 
-/** Takes care that the server ends with this process, however that comes about (short of SIGKILL). */
+/** Makes sure that the server ends with this process, however that ends (short of SIGKILL). */
 function superviseServer(child: ChildProcess, log: (line: string) => void): ServerProcess {
   const pid = child.pid ?? 0;
   const stopAtExit = () => {

@@ -53,7 +53,7 @@ function belongsToAnother(dir: DataDir, owner: ServerUser): VitrinaError {
   );
 }
 
-/** A folder as a child process names it, and the open files it needs to be given for that, from number 3 on. */
+/** A folder's path for a child process, and the file descriptors it needs for that, from number 3 on. */
 export interface HandedFolder {
   readonly path: string;
   readonly fds: readonly number[];

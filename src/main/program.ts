@@ -27,12 +27,12 @@ async function reportError(error: unknown, { stderr }: Host): Promise<number> {
   return 1;
 }
 
-/** Every command. What only servers need is loaded when one starts, so that the other commands answer quickly. */
+/** Every command. Server code is loaded only when a server starts, so that the other commands are quick. */
 export function buildProgram(host: Host = process): Command {
   const program = new Command("vitrina")
     .description("Builds data marts from PostgreSQL. Settings come from the environment or .env (see .env.sample).")
     .version(VERSION)
-    // Inherited by every command, so it comes before them: whoever runs the program decides about exit codes.
+    // Inherited by every command, so it comes before them: the caller decides about exit codes.
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void host.stdout.write(text),
@@ -112,7 +112,7 @@ async function migrate({ demo }: { demo?: boolean }): Promise<void> {
   }
 }
 
-/** Runs one part until a signal asks it to end. */
+/** Runs one server until a signal stops it. */
 async function serve(
   start: (settings: Settings, urls: DatabaseUrls, log: Log, stopSignal: AbortSignal) => Promise<RunningPart>,
 ): Promise<void> {
@@ -122,7 +122,7 @@ async function serve(
   ]);
   const settings = loadSettings();
   const log = createLog({ level: settings.logLevel });
-  // From the beginning: nobody else ends the first process of a container, which may be asked to while it starts.
+  // From the start: a container's first process has no default signal handling, and may be stopped while it starts.
   const stopping = untilStopped();
   const stop = new AbortController();
   void stopping.then(() => stop.abort());

@@ -8,7 +8,7 @@ const MOST_PIPELINES = 200;
 
 type Say = (text: string) => void;
 
-/** Runs those of the named pipelines that never ran, shows how far they are, and ends with a table of what was built. */
+/** Runs the named pipelines that have never run, shows their progress, and ends with a table of what was built. */
 export async function runOnce(
   store: MetaStore,
   names: readonly string[],

@@ -12,7 +12,7 @@ import { isPortTaken, portTaken } from "./port-taken.ts";
 import { startRunner } from "./runner.ts";
 import { VERSION } from "./version.ts";
 
-/** A runner in a process of its own: where METRICS_PORT is set, others can see how it is. */
+/** A runner in its own process; if METRICS_PORT is set, it serves its metrics and health there. */
 export async function startRunnerAlone(
   settings: Settings,
   urls: DatabaseUrls,
@@ -29,7 +29,7 @@ export async function startRunnerAlone(
   try {
     const ailment = (): string | undefined => ailmentOf(runner.silentMs(), settings.runner.pollMs);
     const probes = await startProbeServer({ host, port, registry, ailment, checkReady: runner.checkReady, log });
-    // Last, so that whoever watches sees the batches end.
+    // Last, so that the metrics still show the last batches.
     const stop = (): Promise<void> => runner.stop().finally(() => probes.stop());
     return { stop };
   } catch (error) {
@@ -38,7 +38,7 @@ export async function startRunnerAlone(
   }
 }
 
-/** A loop that waits for a meta-store that is away still comes round in this time. */
+/** Even a loop that waits for an unreachable meta-store comes round within this time. */
 const MOST_SILENCE_MS = 120_000;
 
 export function ailmentOf(silentMs: number, pollMs: number): string | undefined {
@@ -50,8 +50,8 @@ const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
 
 /**
- * Waits while the database refuses for a reason that passes, as it does when everything starts at once. What somebody
- * must put right, such as a wrong password or a missing schema, is thrown. False: told to stop meanwhile.
+ * Waits while the database has a temporary problem, as when everything starts at once. Throws what somebody must fix,
+ * such as a wrong password or a missing schema. False: told to stop while waiting.
  */
 export async function untilReachable(
   store: Pick<MetaStore, "checkReady">,

@@ -18,7 +18,7 @@ import { openStore } from "./database.ts";
 import { VERSION } from "./version.ts";
 
 interface RunningRunner extends RunningPart {
-  /** How long its loop has not come round. */
+  /** How long ago its loop last came round. */
   silentMs(): number;
   checkReady(): Promise<void>;
 }

@@ -30,7 +30,7 @@ export async function startAll(given: Settings): Promise<void> {
     await stopping;
     console.log("\nStopping …");
   } finally {
-    // In the opposite order: the database goes last.
+    // In reverse order: the database stops last.
     for (const stop of stops.reverse()) await stop();
   }
 }
@@ -49,7 +49,7 @@ async function bringUp(settings: Settings, stops: (() => Promise<void>)[], inter
   const tasks = await findTasks(settings, log);
   await announceDemo(settings, adminUrl, store, tasks);
 
-  // One process, one place to look at: the API shows the metrics of the runner too.
+  // One process, one endpoint: the API also serves the runner's metrics.
   const registry = createRegistry(VERSION);
   const api = await startApi(settings, urls, log, registry);
   stops.push(() => api.stop());
@@ -86,7 +86,7 @@ async function announceDemo(
   }
 }
 
-/** The log of the start before is kept once, for whoever looks into a crash. */
+/** The log of the previous start is kept, for looking into a crash. */
 async function freshLogFile(dataDir: string): Promise<string> {
   const file = join(dataDir, "vitrina.log");
   await rename(file, `${file}.1`).catch(() => undefined);
@@ -115,7 +115,7 @@ Try, in another terminal:
 Add a mart of your own: see "Add a mart" in README.md. Stop with Ctrl-C.`);
 }
 
-/** Without who logs in: another terminal has no DATABASE_URL that a command could be given. */
+/** Where the database is, without its login. A command would not help: another terminal has no DATABASE_URL. */
 function placeOf(databaseUrl: string): string {
   const { host, pathname } = new URL(databaseUrl);
   return `${decodeURIComponent(pathname.slice(1))} at ${host === "" ? "this machine" : host}`;

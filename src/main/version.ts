@@ -1,4 +1,4 @@
 import { readFileSync } from "node:fs";
 
-/** The version of the package; the same file lies beside `src` and beside `dist`. */
+/** The version of the package; `src` and `dist` are in the same folder as package.json. */
 export const VERSION: string = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;

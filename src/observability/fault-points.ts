@@ -30,7 +30,7 @@ export const FAULT_POINTS = [
 export type FaultPoint = (typeof FAULT_POINTS)[number];
 
 const ACTIONS = {
-  /** Ends the process as a power failure would. */
+  /** Ends the process as abruptly as a power failure would. */
   kill: async (): Promise<void> => {
     process.kill(process.pid, "SIGKILL");
     await delay(60_000);
@@ -47,7 +47,7 @@ const ACTIONS = {
   delay: async (ms: number): Promise<void> => {
     await delay(ms);
   },
-  /** Computes without a pause, so that nothing else of this thread gets a turn. */
+  /** Blocks the event loop, so that nothing else in this thread gets a turn. */
   block: async (ms: number): Promise<void> => {
     const until = performance.now() + ms;
     while (performance.now() < until);

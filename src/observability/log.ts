@@ -2,15 +2,15 @@ import { pino } from "pino";
 import pretty from "pino-pretty";
 import type { LineLevel, LogLevel } from "../domain/log-level.ts";
 
-/** What the rest of the program needs of a logger. Fields carry the ids; the message is a short sentence. */
+/** What the rest of the program needs from a logger. Fields carry the ids; the message is a short sentence. */
 export type Log = Readonly<Record<LineLevel, (fields: object, message: string) => void>>;
 
 type Cleaning = readonly [secret: RegExp, clean: (found: string, ...parts: (string | undefined)[]) => string];
 
 /**
- * What a secret looks like, wherever it stands, and what is left of it. Quotes stay, so that JSON stays JSON. Each is
- * found in one walk over the text: what begins like a secret and is none is taken as a whole, so that it is not
- * looked at again from every place inside it.
+ * What a secret looks like, anywhere in a text, and what replaces it. Quotes stay, so that JSON stays JSON. Each pattern
+ * is found in one pass over the text: what begins like a secret but is not one is matched as a whole, so that it is not
+ * scanned again from every position inside it.
  */
 const SECRETS: readonly Cleaning[] = [
   // A user and password in any URL, also a password with characters that should have been encoded.
@@ -34,7 +34,7 @@ export function redact(text: string): string {
   return SECRETS.reduce((cleaned, [secret, clean]) => cleaned.replace(secret, clean), text);
 }
 
-/** JSON lines; pretty on a terminal. The one place where what is written is cleaned of secrets. */
+/** JSON lines; pretty on a terminal. The one place where secrets are removed from what is written. */
 export function createLog(options: { level: LogLevel; file?: string }): Log {
   const destination =
     options.file === undefined && process.stdout.isTTY

@@ -9,7 +9,7 @@ export interface ProbeServerParts {
   /** 0: any free one. */
   readonly port: number;
   readonly registry: Registry;
-  /** What is wrong with this process, if anything: it should be started anew. */
+  /** What is wrong with this process, if anything: it should be restarted. */
   ailment(): string | undefined;
   /** Throws when the process cannot do its work at the moment. */
   checkReady(): Promise<void>;
@@ -27,10 +27,10 @@ interface ProbeAnswer {
   readonly type?: string;
 }
 
-/** A sender who dawdles must not hold a connection for ever. */
+/** A slow client must not hold a connection for ever. */
 const RECEIVE_TIMEOUT_MS = 10_000;
 
-/** For a process without an API: its metrics, whether it lives, and whether it can work. It takes no orders. */
+/** For a process without an API: metrics, liveness and readiness. Read-only. */
 export async function startProbeServer(parts: ProbeServerParts): Promise<ProbeServer> {
   const server = createServer({ requestTimeout: RECEIVE_TIMEOUT_MS, headersTimeout: RECEIVE_TIMEOUT_MS });
   server.on("request", (request, response) => {
@@ -59,7 +59,7 @@ export async function startProbeServer(parts: ProbeServerParts): Promise<ProbeSe
 }
 
 async function answerTo({ method, url = "" }: IncomingMessage, parts: ProbeServerParts): Promise<ProbeAnswer> {
-  if (method !== "GET" && method !== "HEAD") return { status: 405, text: "Only GET and HEAD are answered here." };
+  if (method !== "GET" && method !== "HEAD") return { status: 405, text: "Only GET and HEAD are supported here." };
   switch (url.split("?")[0]) {
     case "/metrics":
       return { status: 200, text: await parts.registry.metrics(), type: parts.registry.contentType };

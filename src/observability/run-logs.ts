@@ -5,17 +5,17 @@ import { mayPass } from "../domain/retry-policy.ts";
 import type { NewRunLogLine } from "../domain/run-log.ts";
 import { describeError, type Log, redact } from "./log.ts";
 
-/** So many lines of a run are kept as they come, and so many of its last ones when it ends. */
+/** The first lines of a run are kept as they come, and the last ones when it ends: this many of each. */
 const FIRST_LINES = 1000;
 const LAST_LINES = 100;
-/** Of all runs together, while the meta-store is away or slow. */
+/** For all runs together, while the meta-store is unreachable or slow. */
 const MOST_WAITING_LINES = 5000;
 const LINES_AT_ONCE = 500;
 const WRITE_EVERY_MS = 1000;
 const CLOSE_TIMEOUT_MS = 3000;
 
 export interface RunLogsOptions {
-  /** Finer lines are not kept; `silent` keeps none. */
+  /** Less severe lines are not kept; `silent` keeps none. */
   readonly level: LogLevel;
   readonly log: Log;
   write(lines: readonly NewRunLogLine[]): Promise<void>;
@@ -24,12 +24,12 @@ export interface RunLogsOptions {
 /** The log of one run. */
 export interface RunLogBook {
   add(level: LineLevel, fields: object, message: string): void;
-  /** Nothing follows: its last lines are written. */
+  /** Nothing more will come: its last lines are written. */
   end(): void;
 }
 
 /**
- * Keeps the logs of runs. A run only adds lines here, which cannot fail and waits for nothing; they are written in bulk
+ * Keeps the logs of runs. A run only adds lines here, which cannot fail or block; they are written in bulk
  * about once a second. What cannot be written in time is left out, and the log says so.
  */
 export class RunLogs {
@@ -69,7 +69,7 @@ export class RunLogs {
         if (!isFull && kept < FIRST_LINES && this.#waiting.length < MOST_WAITING_LINES) {
           this.#enqueue(line(level, fields, message));
           kept += 1;
-          // The reason of a failure is soon looked for.
+          // People soon look for the reason of a failure.
           if (level === "error") void this.#write();
           return;
         }
@@ -90,7 +90,7 @@ export class RunLogs {
     };
   }
 
-  /** Writes what waits, unless that takes too long. */
+  /** Writes the waiting lines, unless that takes too long. */
   async close(): Promise<void> {
     const timeout = new AbortController();
     await Promise.race([this.#write(), delay(CLOSE_TIMEOUT_MS, undefined, { signal: timeout.signal })]).catch(
@@ -141,20 +141,20 @@ export class RunLogs {
 
   #lose(lines: number, reason: unknown): void {
     this.#lost += lines;
-    this.#options.log.error({ lines, lost: this.#lost, err: reason }, "lines of run logs are lost");
+    this.#options.log.error({ lines, lost: this.#lost, err: reason }, "lines of run logs were lost");
   }
 }
 
-/** Of the fields of one kept line. */
+/** For the fields of one kept line. */
 const MOST_BYTES_OF_FIELDS = 8192;
-/** Of one text in a line that has too many. */
+/** For one text in a line that has too many. */
 const LONGEST_TEXT_OF_FIELDS = 1000;
 
-/** The fields of a line as JSON: cleaned like every line of the log, and short enough to be kept. */
+/** The fields of a line as JSON: redacted like every line of the log, and short enough to be kept. */
 export function keptFields(fields: object): string {
   try {
     const cleaned = redact(JSON.stringify(fields, withoutStacks));
-    // Cut only what is clean already: half a secret may not look like one.
+    // Cut only after redaction: half a secret may not look like one.
     const parsed: unknown = JSON.parse(cleaned);
     return fits(cleaned) ? cleaned : shortened(parsed);
   } catch {
@@ -175,7 +175,7 @@ function cut(text: string): string {
   return text.length <= LONGEST_TEXT_OF_FIELDS ? text : `${text.slice(0, LONGEST_TEXT_OF_FIELDS - 1)}…`;
 }
 
-/** Where in the program an error arose is for those who can read the log of the process. */
+/** Stack traces are only for those who can read the process's own log. */
 function withoutStacks(_: string, value: unknown): unknown {
   if (!(value instanceof Error)) return value;
   const { stack: _stack, ...rest } = describeError(value);

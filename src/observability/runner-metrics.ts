@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { type BatchCounters, RUN_KINDS, RUN_LANES, type RunKind, type RunLane } from "../domain/run.ts";
 
-/** How a run ended that is in the run history. `handed_back`: its runner stops, and another run continues. */
+/** How a run in the run history ended. `handed_back`: its runner stopped, and another run continues. */
 const RUN_RESULTS = ["success", "failed", "paused", "handed_back", "cancelled"] as const;
 export type RunResult = (typeof RUN_RESULTS)[number];
 
@@ -16,21 +16,21 @@ interface BatchTimes {
   readonly write_ms: number;
 }
 
-/** Told by the data-plane what happens, for whoever counts it. Called for each batch at most, never for a row. */
+/** The data-plane reports events here, to be counted. Called at most once per batch, never per row. */
 export interface RunObserver {
-  /** One look at the meta-store went well. */
+  /** The meta-store answered when asked for work. */
   turned(): void;
   runTaken(lane: RunLane): void;
   runReleased(lane: RunLane): void;
   timeStage<T>(stage: RunStage, work: () => Promise<T>): Promise<T>;
-  /** Once it is committed, so that what is counted is what the run's own record counts. */
+  /** Called after the commit, so that the metric agrees with the run's own record. */
   batchCommitted(counters: BatchCounters, times: BatchTimes): void;
   rowsDeleted(count: number): void;
   runEnded(kind: RunKind, result: RunResult, durationMs: number, code?: string): void;
-  /** The run of a lost runner was ended in its place. */
+  /** This runner ended the run of a lost runner. */
   runRescued(kind: RunKind): void;
   leaseLost(): void;
-  /** The meta-store did not answer, so nobody could be told how the run ended. */
+  /** The meta-store did not answer, so the end of the run could not be recorded. */
   runAbandoned(): void;
 }
 
@@ -42,7 +42,7 @@ const BATCH_BUCKETS = [0.005, 0.02, 0.05, 0.1, 0.3, 1, 3, 10, 60];
 const ROW_HELP: Record<keyof BatchCounters, string> = {
   rows_read: "Rows read from sources.",
   rows_written: "Rows inserted or changed in targets.",
-  rows_unchanged: "Rows that were in the target already, as they are.",
+  rows_unchanged: "Rows that were already in the target, unchanged.",
   rows_deduplicated: "Rows left out because a later row has the same key.",
   rows_rejected: "Rows set aside because the target refused them.",
   rows_dropped: "Rows left out by a code task.",
@@ -50,7 +50,7 @@ const ROW_HELP: Record<keyof BatchCounters, string> = {
 };
 const ROW_COUNTERS = Object.keys(ROW_HELP) as (keyof BatchCounters)[];
 
-/** Counts in memory, from the start of this process on. Nothing here has a label that grows with the number of pipelines. */
+/** Counts in memory, since the start of this process. No label here grows with the number of pipelines. */
 export function createRunnerMetrics(registry: Registry, slots: Readonly<Record<RunLane, number>>): RunObserver {
   const metrics = createMetrics(registry);
   for (const lane of RUN_LANES) {
@@ -110,7 +110,7 @@ function createMetrics(registry: Registry) {
     new Histogram({ name, help, labelNames, buckets, registers });
   return {
     rows: new Map(ROW_COUNTERS.map((name) => [name, counter(`vitrina_${name}_total`, ROW_HELP[name])])),
-    deleted: counter("vitrina_rows_deleted_total", "Rows deleted from targets because their source has them no more."),
+    deleted: counter("vitrina_rows_deleted_total", "Rows deleted from targets because the source no longer has them."),
     bytes: counter("vitrina_read_bytes_total", "Bytes read from sources, where they are known (data path stream)."),
     batches: histogram(
       "vitrina_batch_duration_seconds",

@@ -1,7 +1,7 @@
 import { Counter, type Registry } from "prom-client";
 import type { Log } from "./log.ts";
 
-/** A process of a source's server that answered neither in time nor to being ended. */
+/** A server process of a source that neither answered in time nor could be terminated. */
 export interface StuckBackend {
   readonly pid: number;
   /** As pg_stat_activity shows it. */
@@ -10,15 +10,15 @@ export interface StuckBackend {
 
 const COUNTER_NAME = "vitrina_source_backends_stuck_total";
 
-/** Tells the operator, who alone can do something about it. */
+/** Tells the operator, the only one who can do something about it. */
 export function reportStuckBackends(log: Log, registry: Registry): (backend: StuckBackend) => void {
-  // The API and a runner of one process share it.
+  // The API and a runner in one process share it.
   const known = registry.getSingleMetric(COUNTER_NAME) as Counter | undefined;
   const counter =
     known ??
     new Counter({
       name: COUNTER_NAME,
-      help: "Backends of sources that were given up because they answered neither in time nor to being ended.",
+      help: "Backends of sources that were given up because they neither answered in time nor could be terminated.",
       registers: [registry],
     });
   return ({ pid, applicationName }) => {

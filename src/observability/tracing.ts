@@ -13,17 +13,17 @@ export interface TracingOptions {
 
 export interface Tracing {
   readonly tracer: Tracer;
-  /** Sends what waits, unless that takes too long. */
+  /** Sends the waiting spans, unless that takes too long. */
   close(): Promise<void>;
 }
 
-/** Without options the spans are those of the API that do nothing. */
+/** Without options the spans are the no-op ones of the OpenTelemetry API. */
 export async function openTracing(options: TracingOptions | undefined, log: Log): Promise<Tracing> {
   if (options === undefined) return { tracer: trace.getTracer("vitrina"), close: async () => undefined };
   return exportSpans(options, log);
 }
 
-/** A collector that is slower is as good as away: it must not keep a runner from stopping. */
+/** A slower collector counts as unreachable: it must not keep a runner from stopping. */
 const EXPORT_TIMEOUT_MS = 3000;
 const CLOSE_TIMEOUT_MS = 4000;
 

@@ -4,10 +4,10 @@ import { takeSession } from "./session.ts";
 
 export type Client = pg.Client;
 
-/** What the meta-store needs of a pool of connections. */
+/** What the meta-store needs from a connection pool. */
 export interface Pool extends Pick<pg.Pool, "query" | "end"> {
   connect(): Promise<pg.PoolClient>;
-  /** The last thing in each transaction. */
+  /** Runs last in each transaction. */
   readonly beforeCommit?: (client: pg.PoolClient) => Promise<void>;
 }
 
@@ -56,7 +56,7 @@ export function createPool(options: ConnectionOptions & { readonly max: number }
       return takeSession(client, config, options.settings);
     },
   });
-  // An idle connection that the server closes must not end the process; the next query reports the trouble.
+  // An idle connection that the server closes must not end the process; the next query reports the problem.
   pool.on("error", () => undefined);
   // The same for one that is lost while it is in use, between two statements of a transaction.
   pool.on("connect", (client) => client.on("error", () => undefined));
@@ -90,7 +90,7 @@ async function open(config: pg.ClientConfig, { settings, endSignal }: Connection
   }
 }
 
-/** The server notices that nobody waits for the statement any more (client_connection_check_interval), and gives it up. */
+/** The server notices that nobody waits for the statement any more (client_connection_check_interval), and cancels it. */
 function endWith(client: Client, signal: AbortSignal): void {
   const end = (): void => void client.end();
   if (signal.aborted) end();

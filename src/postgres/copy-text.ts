@@ -50,10 +50,10 @@ export function decodeLastRow(bytes: Buffer): Row | undefined {
   return decodeLine(bytes.toString("utf8", start, bytes.length - 1));
 }
 
-/** Characters of one piece; a longer value makes a piece of its own. */
+/** Characters of one piece; a longer value is a piece of its own. */
 const PIECE = 1 << 20;
 
-/** In pieces, so that a value of hundreds of megabytes is not copied once more only to stand beside its neighbours. */
+/** In pieces, so that a value of hundreds of megabytes is not copied again just to be joined with its neighbours. */
 export function encodeCopyText(rows: readonly Row[]): Buffer[] {
   const pieces: Buffer[] = [];
   let text = "";
@@ -78,7 +78,7 @@ export function encodeCopyText(rows: readonly Row[]): Buffer[] {
 export interface TakenRows {
   readonly bytes: Buffer;
   readonly count: number;
-  /** True: the stream has ended behind them. */
+  /** True: the stream ends after them. */
   readonly isLast: boolean;
 }
 
@@ -91,7 +91,7 @@ export class CopyTextReader {
     this.#chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   }
 
-  /** Up to `limit` rows; fewer at the end, and where they have `byteLimit` bytes already. */
+  /** Up to `limit` rows; fewer at the end, or once they reach `byteLimit` bytes. */
   async take(limit: number, byteLimit: number): Promise<TakenRows> {
     const parts: Buffer[] = [];
     let count = 0;

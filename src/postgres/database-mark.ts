@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto";
 import type { SqlSession } from "../domain/sql-session.ts";
 
 /**
- * Whether two sessions are in one database. Names and identifiers do not tell: a standby, a promoted replica and a
- * restored disk have those of their original. A lock does, for it is only known where it is held, and a standby can tell
- * of its own locks, too. The number is drawn for the occasion, so nobody else's lock can be taken for it.
+ * Whether two sessions are in the same database. Names and identifiers do not prove it: a standby, a promoted replica and
+ * a restored disk have those of their original. A lock does, because it is only visible where it is held, and a standby
+ * has locks of its own, too. Its number is random, so that it cannot be confused with anybody else's lock.
  */
 export type DatabaseMark = string;
 
@@ -15,7 +15,7 @@ export async function markDatabase(session: SqlSession): Promise<DatabaseMark> {
   return mark;
 }
 
-/** Shared, so that two who look at once do not take each other for the mark; given back at the end of the transaction. */
+/** Shared, so that two sessions looking at once do not mistake each other for the mark; released at the end of the transaction. */
 export async function seesMark(session: SqlSession, mark: DatabaseMark): Promise<boolean> {
   const { rows } = await session.query(
     "SELECT CASE WHEN pg_try_advisory_xact_lock_shared($1::bigint) THEN 'free' ELSE 'held' END AS mark",

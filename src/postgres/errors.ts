@@ -23,7 +23,7 @@ export function sqlState(error: unknown): string | undefined {
   return typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
-/** Each wants something else of a person than the rest of its class. */
+/** Each needs a different remedy than the rest of its class. */
 const OF_ITS_OWN: readonly (readonly [state: string, code: ErrorCode])[] = [
   ["3D000", "DATABASE_MISSING"],
   ["53100", "DISK_FULL"],
@@ -34,11 +34,11 @@ const OF_ITS_OWN: readonly (readonly [state: string, code: ErrorCode])[] = [
 function codeOfSqlState(state: string, fallback: ErrorCode): ErrorCode {
   const [, code] = OF_ITS_OWN.find(([own]) => own === state) ?? [];
   if (code !== undefined) return code;
-  // 25006: the server that we write to is a standby, as after a failover, until its name leads to the new primary.
+  // 25006: the server that we write to is a standby, as after a failover, until its name points to the new primary.
   if (/^08|^57P0[12345]|^25006/.test(state)) return "DATABASE_UNAVAILABLE";
   if (/^40001|^40P01|^55P03|^57014|^53|^25P0[34]/.test(state)) return "DATABASE_BUSY";
   if (/^28|^42501/.test(state)) return "PERMISSION_DENIED";
-  // A trigger that raises an error, and a row that is too large for an index or a page, refuse this row alone.
+  // A trigger that raises an error, and a row that is too large for an index or a page, affect this row only.
   if (/^22|^23|^P0001|^54000/.test(state)) return "ROW_REFUSED";
   return fallback;
 }
@@ -82,12 +82,12 @@ export function messageWithValues(error: VitrinaError, what: string): string {
 const QUERY_CANCELED = "57014";
 
 /**
- * The same for a statement of a load. That it ran into the time limit we gave it says nothing of the server: the same
- * statement would do so again.
+ * The same for a statement of a load. Reaching the time limit that we set is not the server's fault: the same statement
+ * would reach it again.
  */
 export function loadError(error: unknown, what: string, fallback?: ErrorCode): VitrinaError {
   const failure = databaseError(error, what, fallback);
-  // The server tells a limit from a person who cancels only by its words.
+  // Only the message distinguishes a time limit from a person who cancels.
   const isOwnLimit = sqlState(error) === QUERY_CANCELED && !/user request/i.test((error as Error).message);
   return isOwnLimit ? new VitrinaError("STATEMENT_TIMEOUT", failure.message, { cause: error }) : failure;
 }

@@ -6,13 +6,13 @@ type SessionSettings = Readonly<Record<string, string>>;
 
 /**
  * Names that a statement does not qualify are the server's own. Whoever owns the database, or a schema that is searched
- * by default, could otherwise put a function or an operator in the way, and have it run with the rights of this session.
+ * by default, could otherwise shadow a function or an operator, and have theirs run with the rights of this session.
  */
 const OWN_NAMES = { search_path: "pg_catalog, pg_temp" };
 
 /**
  * The first thing in every session. A statement, and not an option of the connection: a pooler does not pass options
- * on, and those in a URL would take their place.
+ * on, and those in a URL would override them.
  */
 export async function takeSession(
   session: Session,
@@ -30,7 +30,7 @@ export async function takeSession(
 /** Part of connecting, so it may take no longer. */
 const FIRST_ANSWER_MS = 10_000;
 
-/** Changes nothing, and says so, when the backend is another one: a pooler may hand it to other programs next. */
+/** Changes nothing, and reports it, if the backend is a different one: a pooler may hand it to other programs next. */
 async function applyIn(session: Session, backend: number, settings: SessionSettings): Promise<boolean> {
   // Every name and operator qualified: here the search path is still that of the database's owner.
   const changes = Object.keys(settings).map(
@@ -50,13 +50,13 @@ async function backendOf(session: Session): Promise<number> {
   return Number(rows[0]?.pid);
 }
 
-/** Poolers that were seen to keep a backend for each session; asked once in the life of this process. */
+/** Poolers that were seen to keep a backend for each session; checked once per process. */
 const keepsSessions = new Set<string>();
 const POOLER_ATTEMPTS = 3;
-/** A pooler whose backends are all taken lets the second session wait: then the first has one of its own. */
+/** A pooler whose backends are all taken makes the second session wait: then the first has one of its own. */
 const POOLER_PATIENCE_MS = 3_000;
 
-/** The server announced another process than the one that answers, so there is a pooler in between. */
+/** The server announced a different process than the one that answers, so there is a pooler in between. */
 async function requireBackendOfItsOwn(session: Session, backend: number, connection: pg.ClientConfig): Promise<void> {
   const url = connection.connectionString ?? "";
   if (keepsSessions.has(url)) return;

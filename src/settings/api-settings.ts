@@ -3,7 +3,7 @@ import { z } from "zod";
 import { isRole, type Role } from "../domain/access.ts";
 import { commaList } from "../domain/setting-fields.ts";
 
-/** The settings of the API: where it listens, whom it lets in, and how much it takes. */
+/** The settings of the API: where it listens, who may use it, and how much. */
 
 const perMinute = z
   .string()
@@ -53,9 +53,9 @@ export interface JwtSettings {
   readonly issuer: string;
   readonly audience: string;
   readonly jwksUrl: string;
-  /** Name of the claim, or a path with dots into nested claims. */
+  /** Name of the claim, or a dotted path into nested claims. */
   readonly roleClaim: string;
-  /** Values of the claim and the roles they give; without it the values are role names. */
+  /** Maps values of the claim to roles; without it the values are role names. */
   readonly roleMap: ReadonlyMap<string, Role> | undefined;
 }
 
@@ -66,7 +66,7 @@ export interface ApiSettings {
   readonly jwt: JwtSettings | undefined;
   /** Host names a request may be addressed to; `undefined`: any. */
   readonly allowedHosts: readonly string[] | undefined;
-  /** Their X-Forwarded-For is believed. */
+  /** Their X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[];
   readonly corsOrigins: readonly string[];
   /** 0: no limit. */
@@ -91,14 +91,14 @@ export function apiSettings(env: ApiEnvironment): ApiSettings {
     allowedHosts: env.API_ALLOWED_HOSTS ?? (loginRequired ? undefined : LOOPBACK_NAMES),
     trustedProxies: env.API_TRUSTED_PROXIES,
     corsOrigins: env.API_CORS_ORIGINS,
-    // Without a login there is only the person at this machine, whom nobody needs to hold back.
+    // Without a login there is only the user of this machine, who needs no limit.
     requestsPerMinute: env.API_RATE_LIMIT_PER_MINUTE ?? (loginRequired ? DEFAULT_REQUESTS_PER_MINUTE : 0),
     failedLoginsPerMinute: env.API_FAILED_LOGINS_PER_MINUTE,
     requestTimeoutMs: env.API_REQUEST_TIMEOUT_SECONDS * 1000,
   };
 }
 
-/** What several settings say together. Access that is configured by halves is refused, never guessed. */
+/** Mistakes in combinations of settings. Access that is only half configured is refused, never guessed. */
 export function apiMistakes(environment: Readonly<Record<string, string | undefined>>): string[] {
   const given = (name: string): boolean => environment[name] !== undefined;
   const jwtNames = ["JWT_ISSUER", "JWT_AUDIENCE", "JWT_JWKS_URL"];

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type Environment, invalidSettings, readEnvironment } from "./environment.ts";
 
-/** The settings of the commands that speak to the API. */
+/** The settings of the commands that call the API. */
 export interface CliSettings {
   readonly apiUrl: string;
   readonly apiKey: string | undefined;
@@ -23,7 +23,7 @@ const schema = z.object({
   TERM: z.string().optional(),
 });
 
-/** Reads `.env` of the working folder below the real environment, which wins. */
+/** Reads the environment, and below it `.env` of the working folder. */
 export function loadCliSettings(environment: Environment = process.env, folder: string = process.cwd()): CliSettings {
   const parsed = schema.safeParse(readEnvironment(environment, folder));
   if (!parsed.success) {
@@ -33,7 +33,7 @@ export function loadCliSettings(environment: Environment = process.env, folder: 
   return { apiUrl, apiKey, canRedraw: terminal !== "dumb" };
 }
 
-/** A user name in it would be sent nowhere: whoever writes one expects something else. */
+/** Refuses a user name in the URL: it would be ignored, which nobody expects. */
 export function isHttpUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, username, password, search, hash } = new URL(text);

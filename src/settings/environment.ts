@@ -5,7 +5,7 @@ import { VitrinaError } from "../domain/error-catalogue.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** `.env` of the folder, and above it the real environment, which wins. */
+/** The real environment, which takes precedence over `.env` of the folder. */
 export function readEnvironment(environment: Environment, folder: string): Environment {
   return { ...readDotEnv(join(folder, ".env")), ...withoutEmpty(environment) };
 }

@@ -9,7 +9,7 @@ import { type ApiSettings, apiFields, apiMistakes, apiSettings } from "./api-set
 import { type Environment, invalidSettings, readEnvironment } from "./environment.ts";
 import { type TracingSettings, tracingFields, tracingSettings } from "./tracing-settings.ts";
 
-/** The only reader of the environment. Everything is checked at once, and every mistake is named in one message. */
+/** The only reader of the environment. Everything is checked at once, and one message lists every mistake. */
 
 type DatabaseRole = "reader" | "writer" | "meta" | "loader";
 
@@ -59,7 +59,7 @@ const schema = z.object({
 const TASK_START_TIMEOUT_MS = 60_000;
 
 export interface DatabaseUrls extends Readonly<Record<Exclude<DatabaseRole, "loader">, string>> {
-  /** Without it rows of one database also travel through the runner. */
+  /** Without it, rows pass through the runner even within one database. */
   readonly loader: string | undefined;
   /** Only for migrations and the demo; nothing else connects with it. */
   readonly admin: string | undefined;
@@ -73,10 +73,10 @@ export interface Settings {
   /** How long a query that is only tried out may take. */
   readonly previewTimeoutMs: number;
   readonly sourceSchemas: readonly string[];
-  /** The connectors, with what each of them is told. */
+  /** The connectors with their settings. */
   readonly sinks: readonly ConfiguredSink[];
   readonly targets: Targets;
-  /** The addresses of the source connections by name; `main` is the reader's. */
+  /** The URLs of the source connections by name; `main` is the reader's. */
   sources(urls: Pick<DatabaseUrls, "reader">): {
     readonly descriptions: Registry["sources"];
     readonly addresses: ReadonlyMap<string, string>;
@@ -102,15 +102,15 @@ export interface Settings {
     readonly batchTimeoutMs: number;
     readonly startTimeoutMs: number;
     readonly memoryLimitMib: number;
-    /** The worker takes from it only what is harmless. */
+    /** Passed on to the worker only in part. */
     readonly environment: Environment;
   };
-  /** Where a runner in a process of its own shows its metrics and its health; without a port, nowhere. */
+  /** Where a separate runner process serves its metrics and health; without a port, nowhere. */
   readonly metrics: { readonly host: string; readonly port: number | undefined };
-  /** For tests: makes faults happen at named points of the runner. */
+  /** For tests: injects faults at named points of the runner. */
   readonly faults: string | undefined;
   readonly logLevel: LogLevel;
-  /** Of the lines that are kept with each run. */
+  /** For the lines that are kept with each run. */
   readonly runLogLevel: LogLevel;
   /** `undefined`: no spans. */
   readonly tracing: TracingSettings | undefined;
@@ -118,7 +118,7 @@ export interface Settings {
   databaseUrls(adminUrl?: string): DatabaseUrls;
 }
 
-/** Reads `.env` of the working folder below the real environment, which wins. */
+/** Reads the environment, and below it `.env` of the working folder. */
 export function loadSettings(environment: Environment = process.env, folder: string = process.cwd()): Settings {
   return parseSettings(readEnvironment(environment, folder), folder);
 }
@@ -236,7 +236,7 @@ function roleUrls(env: z.infer<typeof schema>, adminUrl: string | undefined): Da
     const secret = env.VITRINA_ROLE_SECRET ?? decodeURIComponent(url.password);
     if (secret === "") {
       throw invalidSettings([
-        "DATABASE_URL has no password: set VITRINA_ROLE_SECRET, from which those of the roles are made",
+        "DATABASE_URL has no password: set VITRINA_ROLE_SECRET, from which the roles' passwords are derived",
       ]);
     }
     url.username = `vitrina_${role}`;
@@ -248,7 +248,7 @@ function roleUrls(env: z.infer<typeof schema>, adminUrl: string | undefined): Da
     reader: given.reader ?? derive("reader"),
     writer: given.writer ?? derive("writer"),
     meta: given.meta ?? derive("meta"),
-    // Where reader or writer are given, they may be logins of other databases; then nobody can be both.
+    // If reader or writer are given, they may be logins of different databases; then no role can be both.
     loader: env.LOADER_DATABASE_URL ?? (given.reader === given.writer && adminUrl ? derive("loader") : undefined),
   };
 }

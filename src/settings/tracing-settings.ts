@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { commaList, isHttpUrl } from "../domain/setting-fields.ts";
 
-/** The names and their meaning are those of OpenTelemetry. */
+/** Names and meanings are OpenTelemetry's. */
 
 const httpUrl = z.string().refine(isHttpUrl, "is not an http or https URL");
 
@@ -11,7 +11,7 @@ const headerList = commaList
   .refine((items) => items.every((item) => HEADER.test(item)), "is not a list such as name=value,name=value")
   .transform((items) => Object.fromEntries(items.map(headerOf)));
 
-/** Values may be written as in URLs, so that a comma or an equals sign can be part of them. */
+/** Values may be percent-encoded, so that they can contain a comma or an equals sign. */
 function headerOf(item: string): [name: string, value: string] {
   const [, name = "", value = ""] = HEADER.exec(item) ?? [];
   try {
@@ -35,7 +35,7 @@ export interface TracingSettings {
   readonly serviceName: string;
 }
 
-/** The endpoint of all signals is a base; that of traces is used as it is. */
+/** The general endpoint is a base URL; the one for traces is used as it is. */
 export function tracingSettings(env: z.infer<typeof schema>): TracingSettings | undefined {
   const base = env.OTEL_EXPORTER_OTLP_ENDPOINT?.replace(/\/+$/, "");
   const url = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? (base && `${base}/v1/traces`);

@@ -20,7 +20,7 @@ const HARMLESS = /^pg_(typeof|column_size|size_pretty|collation_for)$/;
 const REFUSED: readonly Refused[] = [
   { names: /^(random|random_normal|setseed|gen_random_uuid|uuidv[47]|array_sample|array_shuffle)$/, why: CHANGES },
   { names: /^(clock_timestamp|timeofday)$/, why: `${CHANGES}; use now()` },
-  { names: /^(nextval|setval|currval|lastval)$/, why: "uses a sequence, which a reader has no part in" },
+  { names: /^(nextval|setval|currval|lastval)$/, why: "uses a sequence, which a reader has no business with" },
   { names: /^(set_config|current_setting)$/, why: "reads or changes settings of the session" },
   { names: /_to_xml(schema|_and_xmlschema)?$|^ts_(stat|rewrite)$|^(dblink|crosstab|connectby)/, why: EXECUTES_TEXT },
   { names: /xml|^xpath/, why: "works on XML, which queries may not use" },
@@ -52,7 +52,7 @@ export interface FunctionFacts {
 /** Texts of these types name objects, are parsed by libraries, or go straight into PostgreSQL's internals. */
 const REFUSED_TYPES = /^_?(reg(?!config$|dictionary$)\w+|xml|refcursor|cstring|internal|aclitem|pg_\w+|txid_snapshot)$/;
 
-export const OF_OWN_MAKING = "is not one of PostgreSQL's own functions; what it does cannot be told from outside";
+export const OF_OWN_MAKING = "is not one of PostgreSQL's own functions; what it does cannot be known from outside";
 
 /** The reason not to run this very function. */
 export function refusedByFacts({ name, builtIn, volatility, types }: FunctionFacts): string | undefined {

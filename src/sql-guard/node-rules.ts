@@ -136,7 +136,7 @@ function fieldSelectionRule({ arg, indirection }: Fields) {
   const [[kind, inner] = ["", undefined]] = isObject(arg) ? Object.entries(arg) : [];
   const isRow = !NO_ROWS.has(kind) && !(kind === "TypeCast" && isCastToPostgresType(inner));
   if (!selectsField || isRow) return undefined;
-  return "a field is selected from a value that is no row, which would call a function";
+  return "a field is selected from a value that is not a row, which would call a function";
 }
 
 function isCastToPostgresType(cast: unknown): boolean {

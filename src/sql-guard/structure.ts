@@ -45,7 +45,7 @@ class Excess extends Error {
   constructor(offset: number | undefined, counted: Counted, count: number) {
     const [limit, what] = LIMITS[counted];
     super(counted);
-    const shownCount = Number.isSafeInteger(count) ? String(count) : "endlessly many";
+    const shownCount = Number.isSafeInteger(count) ? String(count) : "countless";
     this.finding = { offset, what: `here the query comes to ${shownCount} ${what}, and at most ${limit} are allowed` };
   }
 }

@@ -1,4 +1,4 @@
-/** One-dimensional PostgreSQL arrays as text. What PostgreSQL printed is printed again letter by letter. */
+/** One-dimensional PostgreSQL arrays as text. Parsing and formatting reproduces exactly what PostgreSQL printed. */
 
 /** The elements as texts; undefined for more dimensions or bounds of its own (`[0:1]={a,b}`). */
 export function parseArrayText(text: string): (string | null)[] | undefined {

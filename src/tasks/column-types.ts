@@ -1,7 +1,7 @@
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Column } from "../domain/row.ts";
 
-/** Short names that authors of tasks write, as `format_type` prints them; so that the rest knows one name per type. */
+/** Short type names that task authors write, and what `format_type` prints for them; so that there is one name per type. */
 const LONG_NAMES: Readonly<Record<string, string>> = {
   int: "integer",
   int2: "smallint",
@@ -40,10 +40,10 @@ export function withoutModifier(type: string): string {
   return type.replace(/\([-\d,]*\)/, "");
 }
 
-/** What may stand in a type's name, such as `numeric(5,-2)`; the type becomes part of a CREATE TABLE. */
+/** What a type's name may contain, such as `numeric(5,-2)`; the type becomes part of a CREATE TABLE. */
 const TYPE_TEXT = /^(?:"(?:[^"\0]|"")+"|[\p{L}\p{N}_$ .(),[\]]|-(?=\d))+$/u;
 
-/** Refuses what no target could be made from. */
+/** Refuses columns from which no target could be created. */
 export function checkColumns(task: string, columns: readonly Column[]): readonly Column[] {
   const refuse = (problem: string): never => {
     throw new VitrinaError("TASK_RESULT_INVALID", `The columns of task ${task} cannot be used: ${problem}.`);
@@ -52,8 +52,8 @@ export function checkColumns(task: string, columns: readonly Column[]): readonly
   const seen = new Set<string>();
   return columns.map(({ name, type }) => {
     if (typeof name !== "string" || name === "") return refuse("one has no name");
-    if (typeof type !== "string" || !TYPE_TEXT.test(type)) return refuse(`"${name}" has no type of PostgreSQL`);
-    if (seen.has(name)) return refuse(`"${name}" is there twice`);
+    if (typeof type !== "string" || !TYPE_TEXT.test(type)) return refuse(`"${name}" has no PostgreSQL type`);
+    if (seen.has(name)) return refuse(`"${name}" appears twice`);
     seen.add(name);
     return { name, type: canonicalType(type) };
   });

@@ -1,5 +1,5 @@
 /**
- * What the author of a TypeScript or JavaScript task imports. It is kept stable.
+ * What the author of a TypeScript or JavaScript task imports. A stable interface.
  *
  *     import { defineTask, z } from "vitrina/tasks";
  *
@@ -31,7 +31,7 @@ export interface TaskContext<Params> {
   readonly params: Params;
   /** The columns of the rows given to `run`. */
   readonly columns: readonly Column[];
-  /** Aborted when the result is not wanted any more. */
+  /** Aborted when the result is no longer needed. */
   readonly signal: AbortSignal;
 }
 
@@ -42,11 +42,11 @@ export interface TaskDefinition<Schema extends z.ZodType> {
   /** None: the task takes no parameters. */
   readonly params?: Schema;
   /**
-   * A list: columns added behind those of the input, or given another type in their place. A function: all columns of
+   * A list: columns added after those of the input, or replacing the type of those there. A function: all columns of
    * the result, in order. None: the columns of the input.
    */
   readonly columns?: readonly Column[] | ((input: readonly Column[], params: z.output<Schema>) => readonly Column[]);
-  /** Called once per batch. The rows are its own to change; a generator may yield the result. */
+  /** Called once per batch. It may modify the rows; a generator may yield the result. */
   run(rows: TaskRow[], context: TaskContext<z.output<Schema>>): Iterable<TaskRow> | Promise<Iterable<TaskRow>>;
 }
 
@@ -95,11 +95,11 @@ export function defineTask<Schema extends z.ZodType = z.ZodObject<Record<never, 
 export interface TaskKit {
   readonly defineTask: typeof defineTask;
   readonly z: typeof z;
-  /** Thrown by a task whose trouble passes. */
+  /** Thrown by a task that has a temporary problem. */
   readonly RetryLater: typeof RetryLater;
 }
 
-/** What a module may export in place of a task. */
+/** What a module may export instead of a task. */
 export type TaskFactory = (kit: TaskKit) => Task | readonly Task[];
 
 export function isTask(value: unknown): value is Task {

@@ -10,7 +10,7 @@ import { loadModules, taskFiles } from "./typescript/load-modules.ts";
 import { openTransform } from "./typescript/transform.ts";
 
 export interface TaskHostConfig extends Omit<PythonWorkerOptions, "folder" | "program" | "printed"> {
-  /** Where the modules of tasks lie. None: there are no code tasks. */
+  /** The folder of the task modules. None: there are no code tasks. */
   readonly folder: string | undefined;
   readonly python: string;
   readonly batchTimeoutMs: number;
@@ -57,7 +57,7 @@ export function openTaskHost(config: TaskHostConfig): TaskHost {
   };
 }
 
-/** A machine without Python still runs everything else; a pipeline that needs it is told so. */
+/** A machine without Python still runs everything else; a pipeline that needs it fails with an explanation. */
 async function describeTasks(worker: PythonWorker, log: Log): Promise<void> {
   try {
     await worker.use(async () => undefined);
@@ -71,7 +71,7 @@ function describe({ name, description, paramsSchema }: Task): TaskDescription {
   return { name, language: "TYPESCRIPT", description, params: jsonSchemaOf(paramsSchema) };
 }
 
-/** What JSON Schema cannot say is left open; the task's own schema still checks it. */
+/** What JSON Schema cannot express is left out; the task's own schema still checks it. */
 function jsonSchemaOf(schema: z.ZodType): TaskDescription["params"] {
   return z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
 }

@@ -1,9 +1,9 @@
 import { VitrinaError } from "../domain/error-catalogue.ts";
 
-/** Found on every one, whichever copy of this module made it. */
+/** Present on every instance, whichever copy of this module made it. */
 const MARK: unique symbol = Symbol.for("vitrina.retry-later");
 
-/** Thrown by a task: what it needs is not there now, and will be; the run waits and tries the batch again. */
+/** Thrown by a task: what it needs is not available yet; the run waits and tries the batch again. */
 export class RetryLater extends Error {
   readonly [MARK] = true;
   readonly delaySeconds: number | undefined;
@@ -20,7 +20,7 @@ export function isRetryLater(error: unknown): error is RetryLater {
   return error instanceof Error && MARK in error;
 }
 
-/** What it becomes outside of the task. */
+/** What it becomes outside the task. */
 export class TaskRetryLater extends VitrinaError {
   readonly delayMs: number;
 

@@ -2,7 +2,7 @@ import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Column, Row } from "../domain/row.ts";
 import { codecFor, type TaskValue, WrongValue } from "./value-codec.ts";
 
-/** A row as the author of a task meets it: values by column name. */
+/** A row as the author of a task sees it: values by column name. */
 export type TaskRow = Record<string, TaskValue>;
 
 /** Chooses each column's codec once; what it returns makes the row objects of one batch. */
@@ -19,7 +19,7 @@ export function rowDecoder(columns: readonly Column[]): (rows: readonly Row[]) =
     });
 }
 
-/** The way back. A row that does not have the declared shape is named by its number, from 1, and its column. */
+/** The reverse. For a row without the declared shape, the error names its number, from 1, and its column. */
 export function rowEncoder(
   task: string,
   columns: readonly Column[],

@@ -3,9 +3,9 @@ import type { Column, Row } from "../domain/row.ts";
 /**
  * Code tasks: functions that a team registered in code ahead of time. A pipeline only names them (SPEC R2.4).
  *
- * Contract. `load` is called once, before anything else, and refuses a folder that it cannot use as a whole. `open`
+ * Contract. `load` is called once, before anything else, and refuses a folder unless all of it can be used. `open`
  * checks everything that can be known before a row is read: that the task exists, its parameters, and the columns it
- * gives. A transform keeps nothing between two batches, so a batch may be given to it again.
+ * returns. A transform keeps nothing between two batches, so a batch may be given to it again.
  */
 export interface TaskHost {
   load(): Promise<void>;
@@ -34,9 +34,9 @@ export interface TransformStep {
 
 /** Rows in, rows out: it may map, drop, add or split rows. */
 export interface Transform {
-  /** What the rows it returns consist of. */
+  /** The columns of the rows it returns. */
   readonly columns: readonly Column[];
-  /** Rejects with the signal's reason when it is aborted first; a process at work for it is then killed. */
+  /** Rejects with the signal's reason if that aborts first; a process working on it is then killed. */
   apply(rows: readonly Row[], signal: AbortSignal): Promise<readonly Row[]>;
   close(): Promise<void>;
 }

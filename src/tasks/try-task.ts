@@ -1,6 +1,6 @@
 /**
- * For the tests of a task, without the platform. The rows take the same way as in a pipeline: as PostgreSQL's texts,
- * through the task, and back; so a missing column or a value of a wrong type is found here, too.
+ * For testing a task without the platform. The rows go the same way as in a pipeline: as PostgreSQL's texts, through
+ * the task, and back; so a missing column or a value of the wrong type is found here, too.
  *
  *     import { runTask } from "vitrina/tasks/try";
  *
@@ -13,7 +13,7 @@ import { openTransform } from "./typescript/transform.ts";
 import type { TaskValue } from "./value-codec.ts";
 
 export interface RunTaskOptions {
-  /** Types that the first value of a column does not tell, e.g. `[{ name: "rating", type: "numeric(3,1)" }]`. */
+  /** Types that cannot be inferred from the first value of a column, e.g. `[{ name: "rating", type: "numeric(3,1)" }]`. */
   readonly columns?: readonly Column[];
   readonly signal?: AbortSignal;
 }

@@ -2,7 +2,7 @@ import { formatArrayText, parseArrayText } from "./array-text.ts";
 import { withoutModifier } from "./column-types.ts";
 
 /**
- * A value as the author of a task meets it. Nothing is rounded: what has no exact JavaScript value stays text.
+ * A value as the author of a task sees it. Nothing is rounded: what has no exact JavaScript value stays text.
  *
  * | PostgreSQL | JavaScript |
  * | --- | --- |
@@ -120,7 +120,7 @@ function arrayOf(element: ValueCodec): ValueCodec {
       return texts === undefined ? text : texts.map((item) => (item === null ? null : element.decode(item)));
     },
     encode(value) {
-      // Several dimensions arrive as text and may leave as text.
+      // Multi-dimensional arrays arrive as text and may leave as text.
       if (typeof value === "string" && /^[{[]/.test(value)) return storable(value);
       if (!Array.isArray(value)) throw wrong("an array", value);
       return formatArrayText(value.map((item) => (item === null ? null : element.encode(item))));
@@ -140,7 +140,7 @@ const CODECS: Readonly<Record<string, ValueCodec>> = {
   jsonb: JSON_TEXT,
 };
 
-/** The types whose arrays surely use a comma; extensions may use another separator, so their arrays stay text. */
+/** The types whose arrays are known to use a comma; extensions may use another separator, so their arrays stay text. */
 const COMMA_SEPARATED = new Set([
   ...Object.keys(CODECS),
   "text",
@@ -156,14 +156,14 @@ const COMMA_SEPARATED = new Set([
   "interval",
 ]);
 
-/** Node.js 20 has it; the library that the compiler is given does not yet. */
+/** Node.js 20 has it; the compiler's library does not yet. */
 interface WellFormed {
   isWellFormed(): boolean;
 }
 
-/** PostgreSQL keeps no NUL, and UTF-8 has no half of a surrogate pair: better refused here than replaced silently. */
+/** PostgreSQL stores no NUL, and UTF-8 has no lone surrogates: better refused here than replaced silently. */
 function storable(text: string): string {
-  if (text.includes("\0")) throw new WrongValue("it has a NUL character, which PostgreSQL cannot keep");
+  if (text.includes("\0")) throw new WrongValue("it has a NUL character, which PostgreSQL cannot store");
   if (!(text as unknown as WellFormed).isWellFormed()) throw new WrongValue("it has half of a surrogate pair");
   return text;
 }

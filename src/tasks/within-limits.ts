@@ -1,15 +1,15 @@
 export interface WorkLimits {
   readonly signal: AbortSignal | undefined;
   readonly timeoutMs: number;
-  /** What the caller is told when the time is over. */
+  /** The error to throw when the time is up. */
   timeoutError(): Error;
 }
 
-/** A timer this late means that this process was busy: what was waited for may have happened long ago. */
+/** A timer this late means that this process was busy: the work may have finished long ago. */
 const BUSY_MS = 250;
 const SECOND_LOOK_MS = 1000;
 
-/** Settles as the work does, unless the signal or the clock is first. It does not end the work. */
+/** Settles as the work does, unless the signal or the timeout comes first. It does not stop the work. */
 export async function withinLimits<T>(work: Promise<T>, { signal, timeoutMs, timeoutError }: WorkLimits): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   let abort = (): void => undefined;

@@ -88,7 +88,7 @@ describe("R9 the log of a run", () => {
     await chaos.atRest();
     const [run] = await askedRuns(chaos.store, pipeline.id);
     expect(run).toMatchObject({ status: "SUCCESS", rows_written: 100 });
-    await runner.untilPrinted("lines of run logs are lost");
+    await runner.untilPrinted("lines of run logs were lost");
     expect(await logOf(run?.id as string)).toEqual([]);
   });
 

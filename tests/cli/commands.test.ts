@@ -250,7 +250,7 @@ describe("versions and state", () => {
     const { stdout } = await bench.cli(["diff", "changing", "2"]);
     expect(stdout).toBe("--- version 1\n+++ version 2\n@@ batch_size @@\n-100\n+7\n");
     const { code, stderr } = await bench.cli(["restore", "changing", "1"]);
-    expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining("version 3 now") });
+    expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining("restored as version 3") });
     expect(await bench.json(["get", "changing"])).toMatchObject({ batch_size: 100, config_version: 3 });
   });
 

@@ -109,7 +109,7 @@ describe("lines of runs", () => {
     book.add("error", {}, "two");
     await until("they are lost", () => logs.lost === 2);
     expect(log.entries).toMatchObject([
-      { level: "error", message: "lines of run logs are lost", fields: { lines: 2 } },
+      { level: "error", message: "lines of run logs were lost", fields: { lines: 2 } },
     ]);
     state.trouble = undefined;
     book.add("info", {}, "three");
@@ -123,7 +123,7 @@ describe("lines of runs", () => {
     logs.open(RUN).add("info", {}, "one");
     await logs.close();
     expect(logs.lost).toBe(1);
-    expect(log.has("lines of run logs are lost")).toBe(true);
+    expect(log.has("lines of run logs were lost")).toBe(true);
   });
 });
 

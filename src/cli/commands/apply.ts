@@ -37,7 +37,7 @@ async function apply(cli: Cli, { file }: { file: readonly string[] }): Promise<v
   }
 }
 
-/** Every problem with its file, its line and its pipeline; a refusal of the whole stays as it is. */
+/** Every problem with its file, line and pipeline; a refusal of the request as a whole is passed on unchanged. */
 function refusal(problem: ApiProblem, written: readonly WrittenConfiguration[]): CliFailure {
   const lines = problem.errors.map(({ pointer, message, line, column }) => {
     const [, place, field = ""] = /^\/pipelines\/(\d+)(.*)$/s.exec(pointer) ?? [];

@@ -46,7 +46,7 @@ interface ApiEvent {
 
 const COME_BACK_MS = 2000;
 
-/** Every event as it comes. After a lost connection it goes on where it was. */
+/** Every event as it arrives. After a lost connection it continues where it left off. */
 async function* watchEvents(
   api: ApiClient,
   pipeline: string | undefined,

@@ -17,7 +17,7 @@ interface LogsOptions {
 }
 
 const LINES_PER_PAGE = 200;
-/** Shorter than any proxy's patience. */
+/** Shorter than the timeouts of common proxies. */
 const WAIT = "20s";
 
 export function addLogsCommand(program: Command): void {
@@ -61,7 +61,7 @@ function readRun(cli: Cli, id: string, run_id: string): Promise<RunAnswer> {
   return cli.api.request("getRun", { params: { id, run_id } });
 }
 
-/** All lines there are, and with `follow` those that come until the log is over. */
+/** All existing lines, and with `follow` also new ones until the log ends. */
 async function showLog(
   cli: Cli,
   { pipeline_id: id, id: run_id }: RunAnswer,
@@ -86,7 +86,7 @@ async function showLog(
   });
 }
 
-/** The next run that serves the same request, once there is one; undefined when the request is served. */
+/** The next run for the same request, once there is one; undefined when the request is done. */
 function nextAttempt(cli: Cli, { pipeline_id: id, id: runId, run_request }: RunAnswer): Promise<RunAnswer | undefined> {
   const isNext = (run: RunAnswer | null): run is RunAnswer => run !== null && run.id !== runId;
   return poll(cli.terminal.say, {

@@ -68,7 +68,7 @@ async function cancel(cli: Cli, id: string, { yes = false, wait = false }: Cance
   throw new CliFailure(EXIT.failed, `${pipeline.name} ended before it could be cancelled: ${status.last_run?.status}.`);
 }
 
-/** A request that nobody has taken is withdrawn without a question: no work is lost by it. */
+/** A request that no runner has taken is withdrawn without asking: no work is lost. */
 async function confirmIfRunning(cli: Cli, id: string): Promise<void> {
   const { name, status } = await cli.api.request("getPipelineStatus", { params: { id } });
   if (status !== "RUNNING" && status !== "PAUSE_REQUESTED") return;

@@ -8,7 +8,7 @@ import { count, plural } from "../words.ts";
 
 type ReconcileAnswer = ApiAnswer<"getReconcile">;
 
-/** So many keys of each kind are listed on the screen; -o json has more. */
+/** This many keys of each kind are printed; -o json has more. */
 const LISTED_KEYS = 10;
 
 export function addReconcileCommand(program: Command): void {
@@ -73,7 +73,7 @@ function sayFindings({ terminal, isJson }: Cli, { report, error }: ReconcileAnsw
   for (const note of report.notes) terminal.say(note);
 }
 
-/** None can be named where the target took the row as a whole for unfit. */
+/** There are none if the target refused the row as a whole. */
 function columnsText(columns: readonly string[]): string {
   return columns.length === 0 ? "has a value that the target refuses" : columns.join(", ");
 }

@@ -24,7 +24,7 @@ async function run(cli: Cli, names: readonly string[], { wait = false }: { wait?
     try {
       requested.push(await cli.api.request("runPipeline", { params: { id } }));
     } catch (error) {
-      // The others are asked for all the same, unless nothing can be asked for at all.
+      // The others are still requested, unless no request can succeed.
       if (!(error instanceof CliFailure) || error.exitCode !== EXIT.failed || names.length === 1) throw error;
       cli.terminal.say(`vitrina: ${[error.message, ...error.lines].join("\n  ")}`);
       refused.push(error);
@@ -68,12 +68,12 @@ function problemOf(name: string, run: Run | null): string | undefined {
   return undefined;
 }
 
-/** One name gives one document of the API, several give a list of them. */
+/** For one name the API's answer, for several a list of them. */
 function oneOrAll(names: readonly string[], answers: readonly unknown[]): unknown {
   return names.length === 1 ? (answers[0] ?? null) : answers;
 }
 
-/** Rows left out because a later one has the same key: a column for them only where there are some. */
+/** Rows skipped because a later one has the same key; the column is shown only if there are any. */
 export const REPEATED = { title: "REPEATED", align: "right" } as const;
 
 function runSummary(runs: readonly Run[]): Table {

@@ -36,12 +36,12 @@ export function limitOf(text: string): number {
 
 const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/** A time, or how long ago; a time without a zone is one of this machine. */
+/** A time, or how long ago; a time without a zone is in this machine's zone. */
 function momentOf(text: string): string {
   const [, number, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
   const moment =
     number === undefined ? Date.parse(text) : Date.now() - Number(number) * UNIT_MS[unit as keyof typeof UNIT_MS];
-  // What Date.parse takes beyond dates, such as a bare number, is a slip of the finger.
+  // Date.parse also accepts things such as a bare number, which are surely typos.
   if (Number.isNaN(moment) || (number === undefined && !/^\d{4}-\d{2}-\d{2}/.test(text))) {
     throw new InvalidArgumentError("It must be how long ago (90m, 12h, 7d), or a time such as 2026-01-31T12:00.");
   }

@@ -36,7 +36,7 @@ function statusOf(cli: Cli, id: string): Promise<StatusAnswer> {
   return cli.api.request("getPipelineStatus", { params: { id } });
 }
 
-/** Many questions may be too many for a minute; the rest is asked later. */
+/** Many requests may hit the limit per minute; the rest are sent later. */
 function patientStatusOf(cli: Cli, id: string): Promise<StatusAnswer> {
   return poll(cli.terminal.say, { look: () => statusOf(cli, id), isOver: () => true });
 }
@@ -62,7 +62,7 @@ export function statusTable(all: readonly StatusAnswer[]): Table {
   };
 }
 
-/** A run that succeeded may have left rows behind. */
+/** A run that succeeded may still have rejected rows. */
 function lastRun({ status, rows_rejected }: NonNullable<StatusAnswer["last_run"]>): string {
   return rows_rejected === 0 ? status : `${status} (${count(rows_rejected)} rejected)`;
 }

@@ -39,7 +39,7 @@ async function validate(cli: Cli, id: string | undefined, { file }: { file?: rea
   return answers.every(({ valid }) => valid) ? EXIT.ok : EXIT.failed;
 }
 
-/** As apply would leave it: where the pipeline exists, the fields of the file over those that stand there. */
+/** As apply would leave it: if the pipeline exists, the file's fields override the stored ones. */
 async function validateOne({ api }: Cli, { configuration }: WrittenConfiguration): Promise<ValidationAnswer> {
   try {
     const name: unknown = configuration?.name;
@@ -64,7 +64,7 @@ async function exists(api: Cli["api"], id: string): Promise<boolean> {
   }
 }
 
-/** A configuration whose form is wrong cannot be judged as a whole, but its problems are problems like any other. */
+/** A malformed configuration cannot be validated as a whole, but its problems are shown like any others. */
 function notReadable({ code, errors, message }: ApiProblem): ValidationAnswer {
   const places = errors.length > 0 ? errors : [{ pointer: "", message }];
   return {

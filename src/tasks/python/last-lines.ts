@@ -3,7 +3,7 @@ import { StringDecoder } from "node:string_decoder";
 const KEPT_LINES = 40;
 const LONGEST_LINE = 500;
 
-/** Follows what a process prints and remembers the end of it, however much it is. */
+/** Reads what a process prints and remembers the end of it, in bounded memory. */
 export class LastLines {
   readonly #decoder = new StringDecoder("utf8");
   readonly #printed: (line: string) => void;

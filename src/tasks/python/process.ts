@@ -12,7 +12,7 @@ export interface PythonOptions {
   readonly program: string;
   readonly folder: string;
   readonly memoryLimitMib: number;
-  /** Of the runner; only what is harmless in it reaches the worker, and never an address or a password. */
+  /** The runner's; only harmless variables reach the worker, never a URL or a password. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** What tasks print. */
   printed(line: string): void;
@@ -21,9 +21,9 @@ export interface PythonOptions {
 const PACKAGE_FOLDER = fileURLToPath(new URL("../../../python", import.meta.url));
 const PASSED_ON = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH"];
 
-/** The worker ends itself at its time limit and says where it was stuck; later than this it is killed. */
+/** The worker ends itself at its time limit and says where it was stuck; this much later it is killed. */
 const KILL_AFTER_MS = 1000;
-/** A process that a task started and detached may hold the pipes open for ever. */
+/** A detached process that a task started may hold the pipes open for ever. */
 const LAST_WORDS_MS = 200;
 
 /** Thrown when there is no answer because the process is gone. */
@@ -45,7 +45,7 @@ interface Pending {
   reject(error: ProcessEnded): void;
 }
 
-/** One Python worker process: a request is written as a line, and answered by a line. One at a time. */
+/** One Python worker process: each request is a line, and so is each reply. One at a time. */
 export class PythonProcess {
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #lastLines: LastLines;
@@ -104,7 +104,7 @@ export class PythonProcess {
 
   /** Kills the process and what it started; resolves when it is gone. */
   async kill(): Promise<void> {
-    // Of a process that is over, another may have the number by now.
+    // Another process may have the id of one that has ended.
     if (this.#end === undefined) this.#killGroup();
     await this.#gone;
   }

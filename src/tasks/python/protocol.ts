@@ -16,7 +16,7 @@ const opened = z.object({
   columns: z.array(z.tuple([z.string(), z.string()])),
 });
 
-/** Only the outline: looking at each of 40,000 values twice would cost more than the task. */
+/** Only the outline is checked: looking at each of 40,000 values twice would cost more than the task. */
 const applied = z.object({
   type: z.literal("applied"),
   rows: z.int(),
@@ -45,7 +45,7 @@ const REPLIES = { describe: described, open: opened, apply: applied, close: clos
 export type RequestType = keyof typeof REPLIES;
 export type Reply<Type extends RequestType> = z.output<(typeof REPLIES)[Type]>;
 
-/** What came is no reply to the request. */
+/** What arrived is not a reply to the request. */
 export class UnreadableReply extends Error {}
 
 /** The reply to a request of this type; throws what the worker reported. */

@@ -8,7 +8,7 @@ import { type PythonWorker, tell } from "./worker.ts";
 
 let lastId = 0;
 
-/** A task opened in the worker; it is opened again by itself when the worker had to be started anew. */
+/** A task opened in the worker; it is reopened automatically when the worker had to be restarted. */
 export async function openPythonTransform(
   worker: PythonWorker,
   { name: task, params }: TransformStep,
@@ -49,7 +49,7 @@ export async function openPythonTransform(
   };
 }
 
-/** A column that came back as null is as it was in the rows sent. */
+/** A column that comes back as null is unchanged from the rows sent. */
 function toRows({ rows: count, columns }: Reply<"apply">, sent: readonly Row[], sameIn: readonly number[]): Row[] {
   const cells = columns.map((texts, index) => ({ texts, before: sameIn[index] ?? -1 }));
   return Array.from({ length: count }, (_, number) => {

@@ -5,13 +5,13 @@ import { PROTOCOL, type Reply } from "./protocol.ts";
 type Descriptions = Reply<"describe">["tasks"];
 
 export interface PythonWorkerOptions extends PythonOptions {
-  /** For Python to start and to import the tasks and their libraries. */
+  /** Time for Python to start and to import the tasks and their libraries. */
   readonly startTimeoutMs: number;
 }
 
 /**
- * The one Python process of a runner. It is started when it is first needed, lives on across batches and pipelines, and
- * is started anew after it was lost. Requests wait for each other.
+ * The one Python process of a runner. It is started when first needed, lives on across batches and pipelines, and is
+ * restarted after it was lost. Requests wait for each other.
  */
 export class PythonWorker {
   readonly #options: PythonWorkerOptions;
@@ -24,7 +24,7 @@ export class PythonWorker {
     this.#options = options;
   }
 
-  /** The tasks that the process has; undefined as long as none could be started. */
+  /** The tasks that the process has; undefined until one could be started. */
   get descriptions(): Descriptions | undefined {
     return this.#descriptions;
   }
@@ -73,7 +73,7 @@ export class PythonWorker {
   }
 }
 
-/** Of the watchdog's report on all threads, what is not about the author's own code. */
+/** The parts of the watchdog's report that are not about the author's own code. */
 const WATCHDOG = /^Timeout \(|^Thread 0x|[/\\]vitrina_tasks[/\\]|[/\\]threading\.py|<frozen /;
 
 /** The sentence, and what the process printed last. */
@@ -83,7 +83,7 @@ export function tell(sentence: string, { lastLines, timedOut }: ProcessEnded): s
   return `${sentence} ${timedOut ? "What it printed, and where it was" : "It printed last"}:\n${lines.join("\n")}`;
 }
 
-/** A caller need not wait for its turn only to hear that nobody wants the result. */
+/** An aborted caller need not wait for its turn. */
 function untilAborted<T>(turn: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason);

@@ -8,7 +8,7 @@ import { defineTask, isTask, RetryLater, type Task, type TaskFactory, z } from "
 /** True where Node.js runs TypeScript by itself: 22.18 and newer. */
 const runsTypeScript = Boolean((process.features as { typescript?: unknown }).typescript);
 
-/** Helpers (`_names.mjs`), tests and declarations are not modules of tasks. */
+/** Helpers (`_names.mjs`), tests and declarations are not task modules. */
 export async function taskFiles(folder: string, extensions: readonly string[]): Promise<string[]> {
   const names = await readdir(folder).catch((error: Error) => {
     throw new VitrinaError("TASK_MODULE_INVALID", `The folder of tasks ${folder} cannot be read: ${error.message}.`, {
@@ -22,7 +22,7 @@ export async function taskFiles(folder: string, extensions: readonly string[]): 
     .map((name) => join(folder, name));
 }
 
-/** The only imports of user code there are: files that lie in the folder when the program starts. */
+/** The only place that imports user code: files that are in the folder when the program starts. */
 export async function loadModules(folder: string, log: Log): Promise<ReadonlyMap<string, Task>> {
   const typeScript = await taskFiles(folder, [".ts", ".mts"]);
   if (!runsTypeScript && typeScript.length > 0) {

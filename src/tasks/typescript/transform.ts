@@ -7,7 +7,7 @@ import { rowDecoder, rowEncoder } from "../row-codec.ts";
 import type { Transform } from "../task.ts";
 import { withinLimits } from "../within-limits.ts";
 
-/** Runs in this process: a task that never gives control back blocks it, and the lease then decides. */
+/** Runs in this process: a task that never yields blocks it, until the lease runs out. */
 export function openTransform(
   task: Task,
   params: unknown,
@@ -26,7 +26,7 @@ export function openTransform(
       try {
         const result = Promise.resolve(prepared.run(decode(rows), signal));
         const returned: unknown = await withinLimits(result, { signal, timeoutMs: batchTimeoutMs, timeoutError });
-        // Encoding may run the task's own code, where it is a generator.
+        // Encoding may run the task's own code, if it is a generator.
         return encode(requireIterable(task.name, returned));
       } catch (error) {
         const isOurs = error instanceof VitrinaError || (signal.aborted && error === signal.reason);
@@ -49,13 +49,13 @@ function requireIterable(task: string, value: unknown): Iterable<unknown> {
   if (typeof value === "object" && value !== null && Symbol.iterator in value) return value as Iterable<unknown>;
   throw new VitrinaError(
     "TASK_RESULT_INVALID",
-    `Task ${task} returned no rows but ${value === null ? value : typeof value}.`,
+    `Task ${task} returned ${value === null ? value : typeof value} instead of rows.`,
   );
 }
 
 const OWN_FOLDER = [new URL("..", import.meta.url).href, fileURLToPath(new URL("..", import.meta.url))];
 
-/** Only the author's own frames: those before the first one of this folder. */
+/** Only the author's own frames: those before the first one in this folder. */
 function failure(task: string, error: unknown): VitrinaError {
   if (isRetryLater(error)) {
     return new TaskRetryLater(`Task ${task} asks to be tried again later: ${error.message}`, error.delaySeconds, error);
