@@ -1,4 +1,4 @@
-// Why a ratio is not reached, by its name; from what the bench has measured.
+// Why a target ratio is missed, by its name; based on what the bench has measured.
 
 const times = (value) => value.toFixed(2);
 

@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
-// Compiles the sources when they have changed; so nothing of them can be imported before.
+// Compiles the sources if they have changed, so they must not be imported before this.
 execFileSync(process.execPath, [fileURLToPath(new URL("../scripts/prepare.mjs", import.meta.url))], {
   stdio: "inherit",
 });
@@ -83,7 +83,7 @@ async function measureGroup(group, ratios) {
   const measured = new Map();
   await group.setUp?.(world);
   for (let round = 0; round < Math.min(rounds, group.maxRounds ?? rounds); round++) {
-    // The other way round each time, so that no side always comes first.
+    // In alternating order, so that no side always comes first.
     for (const step of round % 2 === 0 ? steps : [...steps].reverse()) await measureStep(step, round, measured);
     process.stdout.write(".");
   }

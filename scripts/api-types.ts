@@ -40,7 +40,7 @@ export interface OpenApiDocument {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 }
 
-const HEADER = `// Made by scripts/api-types.ts from /openapi.json; not to be edited. To write it anew:
+const HEADER = `// Made by scripts/api-types.ts from /openapi.json; do not edit. To regenerate it:
 //   UPDATE_API_TYPES=1 npx vitest run tests/cli/api-types.test.ts
 `;
 
@@ -88,7 +88,7 @@ function parametersType({ parameters = [] }: Operation, place: string, name: str
   return [`${name}${required.length === 0 ? "?" : ""}: ${type};`];
 }
 
-/** Of success only: problems look alike everywhere. */
+/** Only of success: problems look alike everywhere. */
 function answerType({ responses }: Operation): string {
   const contents = Object.entries(responses)
     .filter(([status]) => status.startsWith("2"))

@@ -16,7 +16,7 @@ function succeeds(command, ...args) {
   return spawnSync(command, args, { stdio: "ignore" }).status === 0;
 }
 
-/** The engine that answers, and the way to its compose; `undefined` where there is none. */
+/** The container engine that answers, and how to call its compose; `undefined` if there is none. */
 export function findEngine() {
   const engine = process.env.DOCKER ?? "docker";
   if (!succeeds(engine, "info")) return undefined;

@@ -1,4 +1,4 @@
-// Runs the random tests again and again with seeds that nobody has tried, until the time is over. npm run explore -- --help
+// Runs the random tests again and again with new seeds, until the time is up. npm run explore -- --help
 import { spawnSync } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// npm run test:api [-- schemathesis arguments]: asks the API everything its OpenAPI document allows, and much that it
+// npm run test:api [-- schemathesis arguments]: sends the API everything its OpenAPI document allows, and much that it
 // does not, as each role. Answers must fit their schemas, and nothing may end in a 5xx. Needs Python 3.10 or newer;
 // schemathesis is installed once, into .cache.
 import { spawnSync } from "node:child_process";
@@ -31,7 +31,7 @@ function installSchemathesis() {
 }
 
 /**
- * A request may fit its schema and still be refused with 422: a query that is no SQL, a page mark that no page gave.
+ * A request may fit its schema and still be refused with 422: a query that is not SQL, a page mark that no page returned.
  * JSON Schema cannot say that.
  */
 const SETTINGS = `

@@ -5,10 +5,10 @@ import { fileURLToPath } from "node:url";
 
 const cache = join(dirname(dirname(fileURLToPath(import.meta.url))), ".cache", "go");
 
-/** Whatever the user's own settings are, nothing here may look for a go.mod. */
+/** Whatever the user's settings are, Go must not look for a go.mod here. */
 const environment = { ...process.env, GOFLAGS: "-mod=mod", GOBIN: cache };
 
-/** The program from a setting of its name, from the PATH, or built once from its Go module into .cache. */
+/** The program named by the variable of its name, or from the PATH, or built once from its Go module into .cache. */
 export function goProgram(name, goPackage) {
   const given = process.env[name.toUpperCase()];
   if (given) return given;
@@ -23,7 +23,7 @@ export function goProgram(name, goPackage) {
   );
 }
 
-/** The folder of a Go module, whose files are more than its code. */
+/** The folder of a Go module, with all its files, not only code. */
 export function goModuleFolder(moduleVersion) {
   const { stdout } = spawnSync("go", ["mod", "download", "-json", moduleVersion], {
     encoding: "utf8",

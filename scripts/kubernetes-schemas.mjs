@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { parse } from "yaml";
 import { goModuleFolder } from "./go-programs.mjs";
 
-// The Go modules of these projects carry the schemas of their objects along.
+// The Go modules of these projects contain the schemas of their objects.
 const KUBERNETES = "k8s.io/kubernetes@v1.36.3";
 const KEDA = "github.com/kedacore/keda/v2@v2.21.0";
 const PROMETHEUS_OPERATOR = "github.com/prometheus-operator/prometheus-operator@v0.85.0";
@@ -13,7 +13,7 @@ const CUSTOM = {
   PodMonitor: [PROMETHEUS_OPERATOR, "example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml"],
 };
 
-/** Writes a JSON schema for each of the kinds, named as kubeconform looks for it. Fields that nobody knows are refused. */
+/** Writes a JSON schema for each of the kinds, named as kubeconform looks for it. Unknown fields are refused. */
 export function writeSchemas(folder, kinds) {
   mkdirSync(folder, { recursive: true });
   const write = ({ group, version, kind }, schema) => {
@@ -40,7 +40,7 @@ export function writeSchemas(folder, kinds) {
   }
 }
 
-/** Those that a definition is made of, through all others. */
+/** The definitions that a definition refers to, directly or indirectly. */
 function reachable(name, definitions, found = {}) {
   if (Object.hasOwn(found, name)) return found;
   found[name] = definitions[name];

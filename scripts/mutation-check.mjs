@@ -1,5 +1,5 @@
-// Proves that the tests notice when a safeguard is gone: takes each one out, in a copy of the repository, and runs the
-// tests that must fail then. Usage: npm run test:mutation [-- part of a name …]. Exits with 1 if one survives.
+// Proves that the tests notice when a safeguard is missing: removes each one, in a copy of the repository, and runs the
+// tests that must then fail. Usage: npm run test:mutation [-- part of a name …]. Exits with 1 if one survives.
 // Two copies work at the same time: most tests wait for a database or a process.
 import { execFileSync, spawn } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -31,10 +31,10 @@ function copyRepository(folder) {
   symlinkSync(join(root, ".cache"), join(folder, ".cache"));
 }
 
-/** Resolves whatever the program's end is; a program that hangs is ended. */
+/** Resolves however the program ends; a program that hangs is killed. */
 function runNode(folder, args) {
   return new Promise((resolve, reject) => {
-    // What npm test leaves to longer commands may be what notices.
+    // The tests that npm test skips may be the ones that notice.
     const env = { ...process.env, TEST_LONG: "1", TEST_PATIENCE_SECONDS: "90" };
     const child = spawn(process.execPath, args, { cwd: folder, env, timeout: MOST_MS_PER_RUN });
     const output = [];
@@ -45,7 +45,7 @@ function runNode(folder, args) {
   });
 }
 
-/** Returns the compiler's words when it refuses. Not by prepare.mjs, which could also install packages. */
+/** Returns the compiler's output when it fails. Not with prepare.mjs, which could also install packages. */
 async function compile(folder) {
   rmSync(join(folder, "dist"), { recursive: true, force: true });
   const { status, output } = await runNode(folder, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"]);
@@ -66,11 +66,11 @@ async function failingTests(folder, files, options = []) {
   ];
 }
 
-/** A run without any result is no answer. */
+/** A run without any result proves nothing. */
 async function runTests(folder, args) {
   const report = join(folder, "mutation-report.json");
   rmSync(report, { force: true });
-  // A test that a busy machine makes slow says nothing of the mutant.
+  // A test that is slow on a busy machine says nothing about the mutant.
   const patience = ["--testTimeout=240000", "--hookTimeout=240000"];
   const vitest = ["node_modules/vitest/vitest.mjs", "run", "--reporter=json", `--outputFile=${report}`, ...patience];
   const { output } = await runNode(folder, [...vitest, ...args]);
@@ -83,7 +83,7 @@ async function runTests(folder, args) {
   });
 }
 
-/** Returns what puts the file right again. */
+/** Returns a function that restores the file. */
 function mutate(folder, { name, file, replace }) {
   const path = join(folder, file);
   const original = readFileSync(path, "utf8");
@@ -132,7 +132,7 @@ async function checkAll(folders) {
       if (!(await isKilled(folder, next))) survivors += 1;
     }
   });
-  // Each ends what it has begun, so that nothing runs in a folder that is taken away.
+  // Each finishes what it has begun, so that nothing runs in a folder that is removed.
   for (const { reason } of await Promise.allSettled(workers)) if (reason !== undefined) throw reason;
   console.log(`${wanted.length - survivors} killed, ${survivors} survived`);
   return survivors === 0 ? 0 : 1;

@@ -233,7 +233,7 @@ export const MUTATIONS = [
     tests: ["tests/chaos/emptied-at-end.test.ts"],
   },
   {
-    name: "source: a table that was made anew or filled anew counts as the old one",
+    name: "source: a table that was recreated or refilled counts as the old one",
     file: "src/domain/source-mark.ts",
     replace: [["if (tablesDiffer(before, now))", "if (tablesDiffer(before, now) && before.tables === null)"]],
     tests: ["tests/integration/changed-source.test.ts"],
@@ -567,7 +567,7 @@ export const MUTATIONS = [
     tests: ["tests/integration/full-load.test.ts"],
   },
   {
-    name: "refused load: is continued instead of read anew",
+    name: "refused load: is continued instead of started over",
     file: "src/data-plane/executor.ts",
     replace: [["!mayPass(retry) &&", "mayPass(retry) &&"]],
     tests: ["tests/chaos/resume.test.ts"],

@@ -34,7 +34,7 @@ function readIfThere(file) {
   return existsSync(file) ? readFileSync(file, "utf8") : "";
 }
 
-/** Whether a package for other machines is this machine's: `os`, `cpu` and `libc` as npm reads them. */
+/** Whether a platform-specific package is for this machine: `os`, `cpu` and `libc` as npm reads them. */
 function isForThisMachine({ os, cpu, libc }) {
   const fits = (list, own) => !list || (list.includes(own) && !list.includes(`!${own}`));
   const ownLibc = () => (process.report.getReport().header.glibcVersionRuntime ? "glibc" : "musl");
@@ -53,7 +53,7 @@ function dependenciesAreInstalled() {
   }
   const mayBeMissing = (path, entry) => {
     if (!entry.optional) return false;
-    // Without a machine of its own: what a package for other machines needs. Ours are all wanted.
+    // Optional without a platform: a dependency of packages for other machines. Our own are all wanted.
     const hasMachine = entry.os || entry.cpu || entry.libc;
     const isOurs = path.slice("node_modules/".length) in (own.optionalDependencies ?? {});
     return hasMachine ? !isForThisMachine(entry) : !isOurs;
@@ -109,5 +109,5 @@ function compile() {
 }
 
 installDependencies();
-// The image keeps the dependencies in a layer of their own, made before the sources are there.
+// The image has a separate layer for the dependencies, built before the sources are copied.
 if (process.argv[2] !== "--only-install") compile();

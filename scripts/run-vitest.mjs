@@ -1,4 +1,4 @@
-// One run of vitest, and what came of it. For the scripts that run parts of the tests.
+// One run of vitest, and its result. For the scripts that run parts of the tests.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

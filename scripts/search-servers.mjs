@@ -15,7 +15,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { inflateRawSync } from "node:zlib";
 
-/** The checksum belongs to the version: what a repository says of its own file proves little, and not all say it. */
+/** The checksums are kept here: what a repository says about its own file proves little, and not all say it. */
 export const SEARCH_SERVERS = {
   opensearch3: {
     family: "opensearch",
@@ -44,7 +44,7 @@ export const SEARCH_SERVERS = {
 };
 
 const CACHE = fileURLToPath(new URL("../.cache/search", import.meta.url));
-// Root starts the servers as somebody else, who may not be let into the folder of the repository.
+// Root starts the servers as another user, who may have no access to the folder of the repository.
 const UNPACKED = process.getuid?.() === 0 ? join(tmpdir(), "vitrina-search") : CACHE;
 const CENTRAL = "https://repo1.maven.org/maven2";
 

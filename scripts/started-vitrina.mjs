@@ -1,4 +1,4 @@
-// The whole product on an embedded PostgreSQL with the demo and a login, for the suites that come from outside.
+// The whole product on an embedded PostgreSQL with the demo and a login, for the suites that test it from outside.
 import { spawn, spawnSync } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";

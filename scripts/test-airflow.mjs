@@ -37,14 +37,14 @@ function install() {
     if (quietly(program("pip"), pip) === undefined) return "Airflow could not be installed from PyPI";
     writeFileSync(installed, wanted);
   }
-  // As a user installs it, and not as a link: so it is also tested that everything is in the package.
+  // As a user installs it, and not as a link, which also tests that the package is complete.
   const pip = ["install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation", provider];
   return quietly(program("pip"), [...pip, "--force-reinstall"]) === undefined
     ? "the provider could not be installed"
     : undefined;
 }
 
-/** Nothing of the settings of this machine's Airflow, if it has one. */
+/** Without the settings of this machine's own Airflow, if it has one. */
 function airflowEnvironment(home, vitrina, url) {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("AIRFLOW"));
   const { hostname: host, port } = new URL(url);

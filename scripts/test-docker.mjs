@@ -1,5 +1,5 @@
 // npm run test:docker: builds the image, starts the stand of deploy/docker-compose.yml beside whatever else runs, and
-// checks it: what is in the image, which rights the containers have, the demo scenario, and what becomes of a run when its
+// checks it: what is in the image, which rights the containers have, the demo scenario, and what happens to a run when its
 // runner is stopped or killed. Needs Docker with compose; DOCKER=podman is tried as it is. Everything is removed at the end.
 
 import { readFileSync } from "node:fs";
@@ -24,7 +24,7 @@ async function until(what, answer) {
   for (const end = Date.now() + PATIENCE_MS; ; await delay(200)) {
     const found = await answer();
     if (found) return found;
-    if (Date.now() > end) throw new Error(`Waited in vain: ${what}.`);
+    if (Date.now() > end) throw new Error(`Gave up waiting: ${what}.`);
   }
 }
 
@@ -127,7 +127,7 @@ async function checkStoppedRunner(stand, api) {
   stand.engine("stop", holder.hostname);
   const seconds = (Date.now() - started) / 1000;
   const { code, graceSeconds } = exitOf(stand, holder.hostname);
-  // 137 would be the end of patience: SIGKILL.
+  // 137 would mean that Docker lost patience: SIGKILL.
   check(`SIGTERM ends a runner at work within its ${graceSeconds} seconds (${seconds.toFixed(1)})`, code === 0);
   await checkTakenOver(api, "stopped_demo", holder, "stopped");
 }
@@ -141,7 +141,7 @@ async function checkKilledRunner(stand, api) {
 
 async function checkStoppedApi(stand, api) {
   const [id] = stand.containers("etl_api");
-  // Somebody who listens to events must not hold it up.
+  // A client that listens to events must not hold it up.
   let isListening = true;
   const listening = api("GET", "/events").catch(() => {
     isListening = false;

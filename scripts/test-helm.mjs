@@ -118,7 +118,7 @@ function checkPods(name, objects) {
   }
 }
 
-/** The environment of a pod: what stands in it, and the objects that it takes more from. */
+/** The environment of a pod: its own variables, and the objects from which it takes more. */
 function environmentOf(objects, part) {
   const found = objects.find(({ kind, metadata }) => POD_KINDS.includes(kind) && metadata.name.endsWith(`-${part}`));
   const [container] = found.spec.template.spec.containers;

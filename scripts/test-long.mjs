@@ -5,7 +5,7 @@ import { finish, prepare, runVitest } from "./run-vitest.mjs";
 const SUITES = {
   // Every kill, freeze and cut, for every kind of load on every path.
   chaos: ["tests/chaos"],
-  // More of what is drawn at random, and greater loads.
+  // More random cases, and larger loads.
   soak: [
     "tests/property",
     "tests/sql-guard/fuzz",

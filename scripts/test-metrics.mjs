@@ -1,4 +1,4 @@
-// Has Prometheus' own promtool look at everything that is made for it: the scrapes of real processes after real runs,
+// Has Prometheus' own promtool check everything that is made for Prometheus: the scrapes of real processes after real runs,
 // the alerts with their tests, the scrape configuration, and every expression of the dashboard. npm run test:metrics
 // promtool is PROMTOOL, or the one on the PATH, or is fetched once into .cache from Debian's package.
 import { spawnSync } from "node:child_process";
@@ -38,7 +38,7 @@ function findPromtool() {
   return fetched;
 }
 
-/** Unpacked beside, not installed: that needs no administrator. */
+/** Unpacked, not installed, so that no administrator is needed. */
 function fetchFromDebian(folder) {
   mkdirSync(folder, { recursive: true });
   const quiet = { cwd: folder, stdio: ["ignore", "ignore", "inherit"] };

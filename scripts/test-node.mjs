@@ -1,5 +1,5 @@
 // Runs the tests on other versions of Node.js: node scripts/test-node.mjs 22 24 [-- vitest arguments]
-// The npm package `node` brings the binaries; they are kept in .cache. Every process of a test is of that version, too.
+// The npm package `node` brings the binaries; they are kept in .cache. The processes that tests start use that version, too.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";

@@ -1,6 +1,6 @@
 // Runs the search suite on real servers, one after the other: node scripts/test-search.mjs [server …] [vitest arguments]
 // The servers are fetched into .cache when they are missing. With ELASTICSEARCH_URL the suite runs on that server alone.
-// What kills runners and servers takes the longest, and runs only on the newest server of each family, unless it is named.
+// The tests that kill runners and servers take the longest, and run only on the newest server of each family, unless named.
 import { finish, prepare, runVitest } from "./run-vitest.mjs";
 import { fetchDistribution, SEARCH_SERVERS } from "./search-servers.mjs";
 

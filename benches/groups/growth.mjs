@@ -20,7 +20,7 @@ const load = (name, dataPath, large) => async (world) => {
     const peak = await peakMemory(runner.pid);
     const memory = peak === undefined ? "memory unknown" : `runner at most ${peak.toFixed(0)} MB`;
     const verdict = peak > MEMORY_LIMIT_MB ? ` (more than the ${MEMORY_LIMIT_MB} MB aimed for)` : "";
-    // As if it had been the same number of rows.
+    // Scaled to the same number of rows.
     return { [name]: { ms: (ms / rows) * world.rows, note: `${memory}${verdict}` } };
   } finally {
     await runner.stop();

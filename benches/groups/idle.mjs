@@ -5,7 +5,7 @@ import { INCREMENTAL } from "./loads.mjs";
 
 const FEW = 10;
 const MANY = 1000;
-/** Servers report what a session did up to ten seconds late; pipelines were made just before. */
+/** Server statistics may be up to ten seconds late, and the pipelines were created just before. */
 const SETTLE_MS = 12_000;
 const MEASURED_SECONDS = 30;
 

@@ -9,7 +9,7 @@ export const INCREMENTAL = {
   incremental_id_key: "id",
 };
 
-/** Loads everything into a target of its own and returns the run; the target is gone afterwards. */
+/** Loads everything into a target of its own and returns the run; the target is dropped afterwards. */
 export async function firstLoad(world, config, expected, source = world.admin) {
   const pipeline = await createPipeline(world, config);
   try {
@@ -43,7 +43,7 @@ export async function requireSameRows({ admin }, { source_query, target_table, b
   if (ours.rows !== wanted.rows || ours.sum !== wanted.sum) throw new Error(`${target_table} is not what was read.`);
 }
 
-/** How long hand-written work takes, starting like a run: behind a checkpoint of the server. */
+/** How long hand-written work takes, starting like a run: right after a checkpoint of the server. */
 export async function timed({ admin }, work) {
   await admin.query("CHECKPOINT");
   const startedAt = performance.now();

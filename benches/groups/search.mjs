@@ -20,7 +20,7 @@ async function ask(method, path, body, type = "application/json") {
   return response.json();
 }
 
-/** The same requests that ours sends, made before the clock starts. */
+/** The same requests that Vitrina sends, prepared before the clock starts. */
 async function prepareBodies({ admin }) {
   const encode = documentEncoder(columns, ["id"], undefined);
   const texts = COLUMNS.map((name) => `${name}::text`).join(", ");

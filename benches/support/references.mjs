@@ -1,4 +1,4 @@
-// What ours is compared with: the same work written by hand, without lease, checkpoint, counters or resumption.
+// What Vitrina is compared with: the same work written by hand, without lease, checkpoint, counters or resumption.
 import { pipeline } from "node:stream/promises";
 import { from as copyFrom, to as copyTo } from "pg-copy-streams";
 import { COLUMNS, createTarget, QUERY } from "./source-data.mjs";
@@ -15,7 +15,7 @@ export async function singleStatement(client, target) {
   await client.query(upsert(target, QUERY));
 }
 
-/** Only what changed behind a moment, by one statement. */
+/** Only what changed after a given moment, by one statement. */
 export async function changesByOneStatement(client, target, after) {
   await client.query(upsert(target, `${QUERY} WHERE modified > '${after}'::timestamptz`));
 }

@@ -1,4 +1,4 @@
-// What the bench has to say: lines on the screen, and RESULTS.md.
+// The output of the bench: lines on the screen, and RESULTS.md.
 import { cpus, totalmem } from "node:os";
 import { median } from "./statistics.mjs";
 
@@ -51,7 +51,7 @@ export function measuredLine(name, measurements, unit = "ms") {
   return `${name.padEnd(26)} ${number.padStart(8)} ${unit}${note === undefined ? "" : `   ${note}`}`;
 }
 
-/** `remarks` says, by the name of a ratio, why it is not reached. */
+/** `remarks` says, by the name of a ratio, why it misses its target. */
 export function resultsPage({ machine, rows, rounds, groups, remarks, skipped }) {
   const ratios = groups.flatMap((group) => group.ratios);
   const measured = new Map(groups.flatMap((group) => [...group.measured]));

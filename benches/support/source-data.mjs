@@ -2,7 +2,7 @@
 
 export const COLUMNS = ["id", "code", "name", "price", "votes", "active", "tags", "modified"];
 export const QUERY = `SELECT ${COLUMNS.join(", ")} FROM content.title`;
-/** The source of the bench that asks whether the cost per row grows with the table. */
+/** The source for measuring whether the cost per row grows with the table. */
 export const LARGE_QUERY = `SELECT ${COLUMNS.join(", ")} FROM content.title_large`;
 
 const DEFINITION = `(
@@ -30,7 +30,7 @@ export async function fillTable(client, table, rows) {
   await client.query(`VACUUM (ANALYZE) ${table}`);
 }
 
-/** Gives every hundredth row a new name and a stamp behind all others, as an application would. */
+/** Gives every hundredth row a new name and a timestamp after all others, as an application would. */
 export async function changeOnePercent(client) {
   const { rowCount } = await client.query(
     `UPDATE content.title t SET name = 'Changed ' || md5(random()::text), modified = newest.at + t.id * interval '1 us'

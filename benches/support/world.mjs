@@ -1,5 +1,5 @@
 // A PostgreSQL of the bench's own with two databases: `bench` (meta-store, one source and the targets) and `elsewhere`
-// (the same source in another database). Everything lies in a temporary folder and is gone afterwards.
+// (the same source in another database). Everything is in a temporary folder and removed afterwards.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -47,7 +47,7 @@ export async function openWorld(rows) {
       store,
       /** What the runner is given: as in production, addresses only. */
       runnerEnvironment: { DATABASE_URL: url, SOURCE_ELSEWHERE_URL: withDatabase(urls.reader, "elsewhere") },
-      /** For what a group starts, so that it ends also when the bench fails. Called even if it ended before. */
+      /** Stops what a group starts, also when the bench fails. Called even if it has already ended. */
       onClose: (closer) => void closers.push(closer),
       close,
     };

@@ -1,4 +1,4 @@
-// Made by scripts/api-types.ts from /openapi.json; not to be edited. To write it anew:
+// Made by scripts/api-types.ts from /openapi.json; do not edit. To regenerate it:
 //   UPDATE_API_TYPES=1 npx vitest run tests/cli/api-types.test.ts
 
 export type Pipeline = {

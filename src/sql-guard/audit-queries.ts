@@ -1,6 +1,6 @@
 /**
- * What the audit asks the catalogue. $1 are the oids it starts from. Everything is returned as text, so that it does
- * not matter how the session reads values.
+ * The audit's queries to the catalogue. $1 are the oids it starts from. Everything is returned as text, so that it does
+ * not matter how the session decodes values.
  */
 
 export type CatalogueRow = Readonly<Record<string, string | null>>;
@@ -9,8 +9,8 @@ export type CatalogueRow = Readonly<Record<string, string | null>>;
 const FIRST_OWN_OID = 16_384;
 
 /**
- * Whether row security of the table `reached.relid` is run for who asks: not for roles that a policy is not meant for, or
- * that are free of them.
+ * Whether row security of the table `reached.relid` runs for the asking role: not if no policy applies to the role, or
+ * if it bypasses them.
  */
 const POLICY_APPLIES = `
   p.polcmd IN ('r', '*')
@@ -21,9 +21,9 @@ const POLICY_APPLIES = `
        AND EXISTS (SELECT FROM unnest(p.polroles) AS meant WHERE meant = 0 OR pg_has_role(role.oid, meant, 'MEMBER')))`;
 
 /**
- * Relations, each with the one that led to it, and the role that asks for its rows: a view reads what its rule names, with
- * the rights of its owner, a parent reads its children, row security what its policies name. What a materialized view was
- * made of ends there: reading it reads nothing but the rows that its owner put into it.
+ * Relations, each with the one that led to it, and the role that reads its rows: a view reads what its rule names, with
+ * the rights of its owner, a parent reads its children, row security what its policies name. A
+ * materialized view is not followed further: reading it only reads the rows that its owner put into it.
  */
 const REACHED = `
   WITH RECURSIVE myself AS (SELECT oid FROM pg_roles WHERE rolname = current_user)
@@ -50,7 +50,7 @@ const REACHED = `
      WHERE step.relid NOT IN (0, reached.relid)
   )`;
 
-/** The view of the audit itself is not among them. */
+/** Without the audit's own view. */
 export const RELATIONS_REACHED = `${REACHED}
   SELECT DISTINCT n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind,
          vn.nspname::text AS via_schema, v.relname::text AS via_name
@@ -86,8 +86,8 @@ export const SIZES_OF_RULES = `${REACHED}${RULES}
    GROUP BY rules.ev_class, rules.tree, named.relation`;
 
 /**
- * OFFSET 0 makes PostgreSQL look things up one by one. It expects thousands of matches of every pattern, and would read
- * whole catalogues for the few that there are.
+ * OFFSET 0 makes PostgreSQL look things up one by one. It expects thousands of matches of every pattern, and would
+ * otherwise read whole catalogues for the few that there are.
  */
 const DEPENDENCIES = `SELECT refclassid, refobjid FROM pg_depend
   WHERE classid = CASE WHEN rules.is_policy THEN 'pg_policy'::regclass ELSE 'pg_rewrite'::regclass END AND objid = rules.oid
@@ -143,7 +143,7 @@ export const FUNCTIONS_BY_NAME = `
           p.proname = ANY ($2::text[]) AND 1 BETWEEN p.pronargs - p.pronargdefaults AND p.pronargs)
    ORDER BY 2`;
 
-/** Relations and functions are asked for by themselves; columns and constraints go with their tables. */
+/** Relations and functions have their own queries; columns and constraints go with their tables. */
 export const OTHER_OBJECTS = `${REACHED}${RULES}
   SELECT DISTINCT o.type AS kind, o.schema, o.identity, (t.typtype = 'b' AND t.typelem = 0)::text AS base_type
     FROM rules CROSS JOIN LATERAL (${DEPENDENCIES}) AS d
@@ -154,7 +154,7 @@ export const OTHER_OBJECTS = `${REACHED}${RULES}
      AND NOT (coalesce(o.schema, '') = 'pg_catalog' AND d.refobjid < ${FIRST_OWN_OID})
    ORDER BY 1, 3`;
 
-/** Expressions kept with the tables that are read. To plan a query they are simplified, which runs what has only constants. */
+/** Expressions stored with the tables that are read. Planning a query simplifies them, which runs calls with only constants. */
 const KEPT = `
   , kept AS (
     SELECT * FROM (
@@ -170,15 +170,15 @@ const KEPT = `
     WHERE tree IS NOT NULL AND relid IN (SELECT relid FROM reached)
   )`;
 
-/** The fields of the stored tree that hold types into which a value is made. */
+/** The fields of the stored tree that hold types to which a value is converted. */
 const TYPE_FIELDS = ":(?:consttype|resulttype|typid|row_typeid|array_typeid) (\\d+)";
 const TYPE_LISTS = ":(?:funccoltypes|coltypes) \\(o ([\\d ]+)\\)";
 
-/** Makes rows of a type that is named nowhere: that of its first argument. */
+/** Makes rows of a type that is not named: that of its first argument. */
 export const MAKES_ROWS = "^jsonb?_populate_record(set)?(_valid)?$";
 
 /**
- * Types that the query can meet: those it names ($2 and $3 are their schemas and names), those of the columns of its
+ * Types that the query can encounter: those it names ($2 and $3 are their schemas and names), those of the columns of its
  * relations, and those that their views, row security, indexes and the like work on; with what they are made of. A value
  * is checked against a domain where it becomes one: where the domain is named, where a row is made of JSON or an array of
  * columns ($4), and where a text is read as a row, an array or a range of it. A column that already holds one is only read.
@@ -232,7 +232,7 @@ const TYPES = `
   )`;
 
 /**
- * Functions that somebody wrote and PostgreSQL calls without their being written anywhere: to cast a value (to_json looks
+ * User-defined functions that PostgreSQL calls although the query does not name them: to cast a value (to_json looks
  * for one), to compare it (also inside rows, arrays and ranges), to make a range of it, to check a domain; in such a check
  * also PostgreSQL's own. A cast between two types belongs to the younger one: everybody has integers.
  */
@@ -270,7 +270,7 @@ export const OWN_CODE_OF_TYPES = `${REACHED}${RULES}${KEPT}${TYPES}
    WHERE p.oid >= ${FIRST_OWN_OID} AND NOT ${IS_IN_C} OR p.oid < ${FIRST_OWN_OID} AND calls.does = 'checks'
    ORDER BY 1, 2, 3`;
 
-/** The functions that somebody wrote in what is kept with the tables. */
+/** User-defined functions in what is stored with the tables. */
 export const OWN_CODE_OF_TABLES = `${REACHED}${KEPT}
   , calls AS (
     SELECT kept.relid, kept.part, kept.tree, found[1]::oid AS function

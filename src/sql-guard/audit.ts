@@ -19,12 +19,12 @@ import { byteOffset, type GuardFinding, placeOf, shown, shownPlace } from "./ref
 import { type Statement, statementsOf } from "./tree.ts";
 
 /**
- * Asks the source what it makes of a query. CREATE VIEW analyses a query without running any of it, not even the
+ * Asks the source how it resolves a query. CREATE VIEW analyses a query without running any of it, not even the
  * constant parts that EXPLAIN computes; the rule of the view then holds every object that the query was resolved to.
  * Views are followed to their ends, because a view reads with the rights of its owner.
  */
 
-/** Nothing here takes long, but a table may be locked by somebody who changes it. */
+/** Nothing here takes long, but somebody who alters a table may have locked it. */
 const AUDIT_TIMEOUT_MS = 30_000;
 
 const VIEW = "vitrina_audit";
@@ -39,8 +39,8 @@ export async function audit(
   const canMakeViews = await requireAuditable(session);
   await session.query(`BEGIN ISOLATION LEVEL READ COMMITTED ${canMakeViews ? "READ WRITE" : "READ ONLY"}`);
   try {
-    // What the session was set to must not change what the names and the quotes of the query mean. Temporary objects
-    // come last, instead of first as they do when they are not named.
+    // Settings of the session must not change what names and quotes in the query mean. Temporary objects come last;
+    // if pg_temp were not listed, they would come first.
     await session.query(
       `SELECT set_config('search_path', 'pg_catalog, pg_temp', true), set_config('standard_conforming_strings', 'on', true),
               set_config('statement_timeout', $1, true), set_config('jit', 'off', true)`,
@@ -48,7 +48,7 @@ export async function audit(
     );
     const mentions = mentionsIn(statement.node);
     const relations = await mentionedRelations(session, mentions);
-    // First: to analyse a query is to read its texts as values of their types, which checks domains.
+    // First: analysing a query converts its literals to their types, which checks domains.
     const ownCode = [
       ...(await ownCodeFindings(session, relations, mentions)),
       ...(await ownCodeOfTables(session, relations)),
@@ -60,13 +60,13 @@ export async function audit(
   } catch (error) {
     throw asQueryFailure(error);
   } finally {
-    // Fails only on a broken connection, which is then the trouble that is reported.
+    // Fails only on a broken connection, which is then reported anyway.
     await session.query("ROLLBACK").catch(() => undefined);
   }
 }
 
 interface AuditedStatement extends Statement {
-  /** Without its semicolon, and what follows that. */
+  /** Without its semicolon and what follows. */
   readonly text: string;
 }
 
@@ -77,7 +77,7 @@ async function onlyStatement(query: string): Promise<AuditedStatement> {
   return { ...statement, text: Buffer.from(query).subarray(statement.start, statement.end).toString() };
 }
 
-/** False on a standby, which can make no view. */
+/** False on a standby, which cannot create views. */
 async function requireAuditable(session: SqlSession): Promise<boolean> {
   const { rows } = await session.query(
     `SELECT pg_is_in_recovery()::text AS standby, current_database()::text AS database, current_user::text AS role,
@@ -113,7 +113,7 @@ async function auditView(
   ];
 }
 
-/** The relations that the query names, as the catalogue numbers them. */
+/** The oids of the relations that the query names. */
 async function mentionedRelations(session: SqlSession, { relations }: Mentions): Promise<readonly unknown[]> {
   const { rows } = await session.query(
     `SELECT c.oid::text AS relation
@@ -125,9 +125,9 @@ async function mentionedRelations(session: SqlSession, { relations }: Mentions):
 }
 
 /**
- * On a standby nobody can make a view. There the names of the query are looked up one by one: its relations, followed
- * through their views as above, and every function that a call or a field could mean. Nothing but the names of
- * PostgreSQL itself can be meant without a schema.
+ * A standby cannot create views. There the names in the query are looked up one by one: its relations, followed
+ * through their views as above, and every function that a call or a field could mean. A name without a schema can only
+ * mean one of PostgreSQL's own.
  */
 async function auditMentions(
   session: SqlSession,
@@ -183,9 +183,9 @@ interface RuleSize {
   readonly length: number;
 }
 
-/** As in `structure.ts`, but views are other people's, who like to make them of one another. */
+/** As in `structure.ts`, but views belong to other people, who like to build them on top of one another. */
 const MOST_RELATIONS = 5000;
-/** Of the analysed query, with all stars written out. A column takes a few hundred. */
+/** For the analysed query, with all stars expanded. A column takes a few hundred. */
 const MOST_ANALYSED_CHARACTERS = 24 * 1024 * 1024;
 
 interface Expanded {
@@ -193,7 +193,7 @@ interface Expanded {
   readonly characters: number;
 }
 
-/** What the server plans once every view stands where it is named: views of views multiply. */
+/** What the server plans once every view is expanded: views of views multiply. */
 function excessOfViews(sizes: readonly RuleSize[], starts: readonly string[]): readonly GuardFinding[] {
   const rules = new Map<string, RuleSize[]>();
   for (const size of sizes) rules.set(size.view, [...(rules.get(size.view) ?? []), size]);
@@ -239,10 +239,10 @@ async function functionFindings(session: SqlSession, starts: readonly unknown[])
   });
 }
 
-/** What row security is for: to ask who reads. */
+/** What row security needs: to ask who reads. */
 const ASKS_WHO_READS = /^(current_setting|pg_has_role|has_\w+_privilege|row_security_active)$/;
 
-/** Policies are the table owner's: what a query may not ask for itself, they may, and functions of extensions, too. */
+/** Policies belong to the table's owner: they may call what a query may not, and also functions of extensions. */
 function refusedInPolicy(row: CatalogueRow): string | undefined {
   const facts = factsOf(row);
   if (facts.builtIn && ASKS_WHO_READS.test(facts.name)) return undefined;
@@ -250,8 +250,8 @@ function refusedInPolicy(row: CatalogueRow): string | undefined {
 }
 
 /**
- * A name may mean any of the functions that have it. All but those that work on internal types must be harmless; such
- * a type cannot be reached by a query, unless the function itself brings it in.
+ * A name may mean any of the functions that have it. All except those that work on internal types must be harmless; a
+ * query cannot obtain a value of such a type unless the function itself returns one.
  */
 async function namedFunctionFindings(
   session: SqlSession,
@@ -268,7 +268,7 @@ async function namedFunctionFindings(
   });
 }
 
-/** It may be called anywhere without being written, so a type that has code of somebody's making is not used at all. */
+/** It may be called implicitly anywhere, so a type with user-defined code may not be used at all. */
 async function ownCodeFindings(
   session: SqlSession,
   starts: readonly unknown[],
@@ -316,10 +316,10 @@ function shownFunction({ schema, name }: CatalogueRow): string {
   return schema === "pg_catalog" ? shown(name ?? "") : shown(schema ?? "", name ?? "");
 }
 
-/** No connection, no time, no space, a lock: trouble of the database, which the caller explains, as anywhere else. */
+/** No connection, no time, no space, a lock: problems of the database, which the caller explains, as anywhere else. */
 const TROUBLE = /^(08|25|40|53|55|57|58)/;
 
-/** Whatever else PostgreSQL says while it looks at a query is the query's fault, or that of what the reader may do. */
+/** Any other error while PostgreSQL analyses a query is due to the query, or to missing rights of the reader. */
 function asQueryFailure(error: unknown, place?: TextPlace): unknown {
   const { code } = error as Partial<ServerError>;
   if (error instanceof VitrinaError || code === undefined || !/^\w{5}$/.test(code) || TROUBLE.test(code)) return error;

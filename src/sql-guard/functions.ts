@@ -13,7 +13,7 @@ const EXECUTES_TEXT = "executes a text as SQL";
 const CHANGES = "gives another answer every time, so a read could neither be repeated nor continued";
 const CATALOGUE = "looks into the catalogue of the database";
 
-/** These begin like what is refused below, and only compute. */
+/** These match a pattern that is refused below, but only compute. */
 const HARMLESS = /^pg_(typeof|column_size|size_pretty|collation_for)$/;
 
 /** By name, because PostgreSQL calls some of these stable, or even immutable. */
@@ -33,13 +33,13 @@ const REFUSED: readonly Refused[] = [
   },
 ];
 
-/** The reason not to call a function of PostgreSQL by this name, whatever its arguments. */
+/** Why no PostgreSQL function of this name may be called, whatever its arguments. */
 export function refusedByName(name: string): string | undefined {
   if (HARMLESS.test(name)) return undefined;
   return REFUSED.find(({ names }) => names.test(name))?.why;
 }
 
-/** What the catalogue says of a function. */
+/** What the catalogue says about a function. */
 export interface FunctionFacts {
   readonly name: string;
   /** It came with PostgreSQL itself: nobody added it later. */
@@ -54,7 +54,7 @@ const REFUSED_TYPES = /^_?(reg(?!config$|dictionary$)\w+|xml|refcursor|cstring|i
 
 export const OF_OWN_MAKING = "is not one of PostgreSQL's own functions; what it does cannot be known from outside";
 
-/** The reason not to run this very function. */
+/** Why this particular function may not be called. */
 export function refusedByFacts({ name, builtIn, volatility, types }: FunctionFacts): string | undefined {
   if (!builtIn) return OF_OWN_MAKING;
   if (HARMLESS.test(name)) return undefined;

@@ -18,11 +18,11 @@ export async function checkQuery(query: string, rules: GuardRules): Promise<void
 }
 
 /**
- * What PostgreSQL makes of the query: every relation and function it reaches, also through views. Nothing of the query
+ * How PostgreSQL resolves the query: every relation and function it reaches, also through views. No part of the query
  * is executed, and everything is rolled back. `session` is a connection of the reader outside any transaction.
  */
 export async function auditQuery(session: SqlSession, query: string, rules: GuardRules): Promise<void> {
-  // The text goes into a statement of ours, so it must first prove to be one statement itself.
+  // The text becomes part of one of our statements, so it must first be proved to be a single statement itself.
   await checkQuery(query, rules);
   const findings = await audit(session, query, rules.allowedSchemas);
   if (findings.length > 0) throw refusal(query, findings);

@@ -2,15 +2,15 @@ import { scan } from "libpg-query";
 import type { GuardFinding } from "./refusal.ts";
 
 /**
- * What a text must keep to before the parser sees it. The parser itself copes with any grammar, but writes its tree by
- * recursion: thousands of brackets would overflow its stack, and leave it in a state that nobody knows.
+ * Limits that a text must meet before the parser sees it. The parser itself copes with any grammar, but writes its tree
+ * by recursion: thousands of brackets would overflow its stack, and leave it in an undefined state.
  */
 
 const MOST_QUERY_BYTES = 256 * 1024;
 const MOST_TOKENS = 100_000;
-/** A third of what the parser endures, and more than anybody writes by hand. */
+/** A third of what the parser can take, and more than anybody writes by hand. */
 const DEEPEST_NESTING = 300;
-/** PostgreSQL's scanner takes such a run as a whole, puts all but the first sign back, and begins anew. */
+/** PostgreSQL's scanner reads such a run as a whole, puts all but the first sign back, and starts over. */
 const MOST_SIGNS_IN_A_ROW = 300;
 const SIGNS_IN_A_ROW = new RegExp(`[~!@#^&|\`?+\\-*/%<>=]{${MOST_SIGNS_IN_A_ROW + 1}}`);
 
@@ -58,13 +58,13 @@ async function tokensOf(query: string): Promise<readonly Token[]> {
 
 /** The scanner answers in JSON, but does not escape these. Line ends stay line ends: they end comments. */
 function withoutControlCharacters(query: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what we look for.
   return query.replace(/\r/g, "\n").replace(/[\x00-\x09\x0b-\x1f]/g, " ");
 }
 
-/** What stands on both sides of these are siblings in the tree, not one inside the other. */
+/** The two sides of these are siblings in the tree, not one inside the other. */
 const SEPARATING = new Set([",", "and", "or", "when", "then", "else", "select", "from", "where", "on", "having", ";"]);
-/** Each of these holds everything before it in the same brackets, whatever separates it there. */
+/** Each of these contains everything before it in the same brackets, whatever separates it. */
 const STACKING = new Set(["union", "intersect", "except", "join"]);
 
 const CLOSED_BY: ReadonlyMap<string, string> = new Map([

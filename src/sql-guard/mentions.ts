@@ -5,7 +5,7 @@ interface QualifiedName {
   readonly name: string;
 }
 
-/** The names that a query uses, wherever they stand. */
+/** The names that a query uses, anywhere in it. */
 export interface Mentions {
   readonly relations: readonly QualifiedName[];
   readonly types: readonly QualifiedName[];
@@ -16,7 +16,7 @@ export interface Mentions {
   readonly makesArrays: boolean;
 }
 
-/** By these a text becomes a value of the type of a column without its being named. */
+/** With these, a text becomes a value of a column's type without that type being named. */
 const MAKES_ARRAYS = /^(array_|percentile_disc$|width_bucket$|lag$|lead$)/;
 
 export function mentionsIn(tree: Fields): Mentions {

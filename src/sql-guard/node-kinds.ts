@@ -1,6 +1,6 @@
 /**
  * The parts of a SELECT that the guard understands: every kind of node, and every field of it. Whatever is not in
- * here is refused, so that syntax of a later PostgreSQL is closed until somebody has thought about it.
+ * here is refused, so that syntax of a later PostgreSQL is refused until somebody has thought about it.
  *
  * A field is `plain` (text, number, yes or no), `nodes` (nodes of any kind, one or many), or of the one kind it names.
  */

@@ -88,7 +88,7 @@ const REFUSED_TYPES =
 const ALSO_REFUSED_TYPES =
   /^(txid_snapshot|information_schema|any\w*|trigger|event_trigger|\w+_handler|unknown|void|opaque)$/;
 
-/** The reason not to use a type, by the name it has in the query; `undefined` when it is an ordinary one. */
+/** Why a type may not be used, by its name in the query; `undefined` if it is an ordinary one. */
 function refusedType(names: readonly string[], allowedSchemas: readonly string[]): string | undefined {
   const [first = "", second] = names;
   if (names.length > 2) return "names a database";

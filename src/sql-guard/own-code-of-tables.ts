@@ -6,9 +6,8 @@ import type { GuardFinding } from "./refusal.ts";
 import { type Fields, isObject, namesIn, type Statement, statementsOf } from "./tree.ts";
 
 /**
- * Code that a table brings along: the planner computes what its indexes and constraints call with constants, with the
- * rights of whoever reads. Only what is called with a column is left alone: it
- * waits for a row, and reading gives it none.
+ * Code that comes with a table: the planner evaluates what its indexes and constraints call with constants, with the
+ * rights of the reader. Only calls with a column are safe: they need a row, and reading does not evaluate them for one.
  */
 
 export async function ownCodeOfTables(
@@ -34,7 +33,7 @@ async function mayRun(session: SqlSession, { expression, schema, name, body }: C
   return body != null && (await callsOthers(session, body));
 }
 
-/** The body of such a function takes its place in the expression, where what it calls may have constants after all. */
+/** The body of such a function is inlined, and there its own calls may have constant arguments after all. */
 async function callsOthers(session: SqlSession, body: string): Promise<boolean> {
   const statement = await statementOf(body.replace(/^\s*RETURN\s/i, "SELECT "));
   const calls = callsIn(statement);
@@ -54,7 +53,7 @@ async function statementOf(text: string): Promise<Statement | undefined> {
 
 interface Call {
   readonly names: readonly string[];
-  /** One of its arguments is known only with a row. */
+  /** One of its arguments depends on a row. */
   readonly waitsForRow: boolean;
 }
 
@@ -67,8 +66,8 @@ function callsIn(statement: Statement | undefined): readonly Call[] | undefined 
 }
 
 /**
- * A column, or what PostgreSQL's own functions and operators make of one and of constants other than NULL. Anything else
- * may turn out to be a constant: a coalesce that never comes to its column, a function that makes NULL of NULL.
+ * A column, or what PostgreSQL's own functions and operators compute from one and constants other than NULL. Anything
+ * else may turn out to be constant: a coalesce that never gets to its column, a function that returns NULL for NULL.
  */
 function variesWithRow(node: unknown): boolean {
   if (!isObject(node)) return false;

@@ -4,7 +4,7 @@ import { type GuardFinding, shown } from "./refusal.ts";
 import { findExcessOfStructure } from "./structure.ts";
 import { type Fields, isObject, offsetOf, type Statement, statementsOf, textOf } from "./tree.ts";
 
-/** Everything that is wrong with a query as far as its text tells. Throws nothing, whatever the text is. */
+/** Everything that is wrong with a query, judging by its text. Never throws. */
 export async function examine(query: string, allowedSchemas: readonly string[]): Promise<readonly GuardFinding[]> {
   const statements = await statementsOf(query);
   if (!Array.isArray(statements)) return [statements as GuardFinding];
@@ -31,7 +31,7 @@ function statementName(kind: string): string {
     .toUpperCase();
 }
 
-/** Said of kinds that somebody may well try. */
+/** Messages for kinds that people are likely to try. */
 const REFUSED_KINDS: ReadonlyMap<string, string> = new Map([
   ["InsertStmt", "a query only reads, so it has no INSERT"],
   ["UpdateStmt", "a query only reads, so it has no UPDATE"],
@@ -48,7 +48,7 @@ const REFUSED_FIELDS: ReadonlyMap<string, string> = new Map([
   ["lockingClause", "a query only reads, so it locks no rows (FOR UPDATE, FOR SHARE)"],
 ]);
 
-/** One walk over a tree. Every field of every node is visited, for a table can be named anywhere. */
+/** One walk over a tree. Every field of every node is visited, because a table can be named anywhere. */
 class Walk {
   readonly findings: GuardFinding[] = [];
   readonly #allowedSchemas: readonly string[];
@@ -66,7 +66,7 @@ class Walk {
     this.findings.push({ offset, what });
   }
 
-  /** Where a node does not know its place, that of the node around it is told. */
+  /** For a node without a position, that of the enclosing node is reported. */
   #visit(kind: string, node: unknown, outerScope: Scope | undefined, outerOffset: number): void {
     const fieldKinds = NODE_KINDS.get(kind);
     const offset = offsetOf(node) ?? outerOffset;

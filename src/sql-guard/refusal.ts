@@ -4,16 +4,16 @@ import { placeAfter, type TextPlace } from "../domain/text-place.ts";
 /** What is wrong with a query, and where: an offset into its UTF-8 bytes, as PostgreSQL's parser counts. */
 export interface GuardFinding {
   readonly offset?: number | undefined;
-  /** Goes on after "Line 3, column 12: ", without a full stop. */
+  /** Follows "Line 3, column 12: ", without a full stop. */
   readonly what: string;
 }
 
-/** Nobody reads more, and a query of ten thousand mistakes must not become an answer of ten thousand sentences. */
+/** Nobody reads more, and a query with ten thousand mistakes must not produce ten thousand sentences. */
 const MOST_FINDINGS = 20;
 const MOST_IN_A_SENTENCE = 5;
 const LONGEST_NAME = 80;
 
-/** Places are looked up only for what is told: each costs a walk over the text. */
+/** Places are computed only for what is reported: each costs a pass over the text. */
 export function refusal(query: string, findings: readonly GuardFinding[], cause?: unknown): VitrinaError {
   const bytes = Buffer.from(query, "utf8");
   const problems = firstDistinct(findings).map(({ offset, what }) => {
@@ -60,7 +60,7 @@ export function byteOffset(query: string, characters: number): number {
   return Buffer.byteLength([...query].slice(0, characters).join(""), "utf8");
 }
 
-/** A name out of somebody's query in a sentence of ours. */
+/** A name from somebody's query, for one of our sentences. */
 export function shown(...names: readonly string[]): string {
   const text = names.map((name) => (/^[a-z_][a-z0-9_$]*$/.test(name) ? name : JSON.stringify(name))).join(".");
   return text.length > LONGEST_NAME ? `${text.slice(0, LONGEST_NAME)}…` : text;

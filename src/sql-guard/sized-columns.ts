@@ -1,12 +1,12 @@
 import { type Fields, isObject, namesIn, textOf } from "./tree.ts";
 
-/** A column of a subquery, and how large the expression behind it is. Without a name: it cannot be told. */
+/** A column of a subquery, and how large the expression behind it is. Without a name: unknown. */
 export interface SizedColumn {
   readonly name: string;
   readonly size: number;
 }
 
-/** A column of a table, which nothing is known of. */
+/** A column of a table, about which nothing is known. */
 const PLAIN = 1;
 
 /** The columns that the expressions of one SELECT can name, its own and those of the SELECTs around it. */
@@ -42,7 +42,7 @@ export class SizedColumns {
     const columnsOfItem = item === undefined ? undefined : this.#byItem.get(item)?.sizes;
     const sizes = columnsOfItem ?? this.#byName;
     const row = this.#byItem.get(name)?.columns.reduce((sum, { size }) => sum + size, 0);
-    // A column without a name that we know may be the one that is meant.
+    // A column whose name is unknown may be the one that is meant.
     const found = sizes.get(name) ?? sizes.get("");
     if (found === undefined && row === undefined) return this.#outer?.sizeOf(names) ?? PLAIN;
     return Math.max(PLAIN, found ?? 0, row ?? 0);
@@ -68,7 +68,7 @@ export function expanded(value: unknown, columns: SizedColumns): readonly SizedC
   return columns.columnsOf(namesIn(fields).at(-2));
 }
 
-/** `AS q (a, b)`. Where a table's columns are among them nobody knows which is which, so each may be the largest. */
+/** `AS q (a, b)`. If a table's columns are among them, it is unknown which is which, so each may be the largest. */
 export function renamed(columns: readonly SizedColumn[], names: readonly string[]): readonly SizedColumn[] {
   if (names.length === 0) return columns;
   const areCounted = columns.every(({ name }) => name !== "");

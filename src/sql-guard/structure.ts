@@ -4,10 +4,10 @@ import { type Fields, isObject, namesIn, offsetOf, textOf } from "./tree.ts";
 import { type Cte, resolveCtes } from "./with-references.ts";
 
 /**
- * How much planning a query may ask for. PostgreSQL plans without looking at its clock: where joins, subqueries and
- * expressions multiply, neither a timeout nor an administrator ends it. So they are counted beforehand, as the planner
- * will see them: a common table expression that is used once, or is NOT MATERIALIZED, stands where it is used, and a
- * column of a subquery is the expression behind it. A query of a thousand lines has tens of each.
+ * How much planning a query may require. PostgreSQL does not check for timeouts while it plans: where joins, subqueries
+ * and expressions multiply, neither a timeout nor an administrator can stop it. So they are counted in advance, as the
+ * planner will see them: a common table expression that is used once, or is NOT MATERIALIZED, is inlined, and a column
+ * of a subquery is the expression behind it. A query of a thousand lines has tens of each.
  */
 const LIMITS = {
   ctes: [300, "common table expressions"],
@@ -50,7 +50,7 @@ class Excess extends Error {
   }
 }
 
-/** What a SELECT adds to the one that it stands in. */
+/** What a SELECT adds to the one that contains it. */
 interface Measure {
   readonly depth: number;
   readonly joined: number;
@@ -152,7 +152,7 @@ class Measurer {
     level.size = this.#hold("size", level.size + size);
   }
 
-  /** Takes in what stands inside this SELECT: its joins become this one's. */
+  /** Adds what is inside this SELECT: its joins become this one's. */
   #take(level: SelectLevel, inner: Omit<Measure, "columns">): void {
     level.depth = this.#hold("depth", Math.max(level.depth, inner.depth + 1));
     level.joined = this.#hold("joined", level.joined + inner.joined);
@@ -286,7 +286,7 @@ class Measurer {
     if (sets > 1) this.#addUp(level, { items: 0, groupings: sets, groupedColumns: columns, equalities: 0 });
   }
 
-  /** The number of parts of an expression, with what stands behind its columns. */
+  /** The number of parts of an expression, including the expressions behind its columns. */
   #size(kind: string, value: unknown, level: SelectLevel): number {
     if (Array.isArray(value)) {
       if (SORTED_LISTS.has(kind)) this.#hold("entries", value.length);

@@ -1,7 +1,7 @@
 import { type ParseResult, parse, SqlError } from "libpg-query";
 import { byteOffset, type GuardFinding } from "./refusal.ts";
 
-/** The tree of PostgreSQL's own parser, as it comes, and how to read it. */
+/** The raw tree of PostgreSQL's own parser, and how to read it. */
 
 /** `{ RangeVar: { … } }` where any kind may stand, and `{ … }` alone where only one kind can. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -15,7 +15,7 @@ export interface Statement {
 
 /** The statements of a text, or why PostgreSQL cannot read it. */
 export async function statementsOf(query: string): Promise<readonly Statement[] | GuardFinding> {
-  // The parser refuses an empty text by itself, but calls a text of comments no statements.
+  // The parser refuses an empty text by itself, but returns no statements for a text of comments.
   if (query === "") return [];
   try {
     const { stmts = [] }: ParseResult = await parse(query);
@@ -45,7 +45,7 @@ export function namesIn(list: unknown): readonly string[] {
   return list.map((item) => textOf((item as { String?: Fields }).String?.["sval"]));
 }
 
-/** Many nodes do not know where they stand. */
+/** Many nodes have no location. */
 export function offsetOf(node: unknown): number | undefined {
   const location = isObject(node) ? node["location"] : undefined;
   return typeof location === "number" && location >= 0 ? location : undefined;

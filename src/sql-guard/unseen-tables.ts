@@ -15,12 +15,12 @@ export async function unseenTables(session: SqlSession, query: string, key: stri
   if (statement === undefined) return [];
   const analysis = new Analysis(session);
   const select = selectOf(statement.node);
-  // Of a column that cannot be found nothing can be told.
+  // Nothing can be said about a column that cannot be found.
   if (!(await analysis.columnsOf(select, undefined)).includes(key)) return [];
   return [...(await analysis.unseenIn(select, [key], undefined))].sort();
 }
 
-/** Something in a FROM: what it is called, what columns it has, and what of it is not seen when only some are used. */
+/** An item of a FROM: its name, its columns, and what in it goes unseen when only some of them are used. */
 interface FromItem {
   readonly name: string;
   readonly columns: readonly string[];
@@ -48,10 +48,10 @@ interface Relation {
 class Analysis {
   readonly #session: SqlSession;
   readonly #relations = new Map<string, Promise<Relation>>();
-  /** CTEs that refer to themselves, and what else would never end. */
+  /** CTEs that refer to themselves, and anything else that would never end. */
   readonly #underWay = new Set<Fields>();
   readonly #columns = new Map<Fields, readonly string[]>();
-  /** By the columns that are used. A CTE that is named twice in each of a row of others is met 2ⁿ times. */
+  /** By the columns that are used. In a chain of n CTEs that each name the previous one twice, the first is met 2ⁿ times. */
   readonly #unseen = new Map<Fields, Map<string, ReadonlySet<string>>>();
   #steps = 0;
 
@@ -83,14 +83,14 @@ class Analysis {
     }
   }
 
-  /** Whoever wants to can still make a query that is used in ever more ways; nobody needs the answer for it. */
+  /** It is still possible to write a query that is used in ever more ways; nobody needs an answer for it. */
   #takeStep(): void {
     this.#steps += 1;
     if (this.#steps > MOST_STEPS)
       throw new VitrinaError("STATEMENT_TIMEOUT", "The query refers to itself in too many ways.");
   }
 
-  /** The columns of a UNION have the names of its first query, and the places of all. */
+  /** The columns of a UNION have the names of its first query, and match the others by position. */
   async #unseenInBoth(
     left: Fields,
     right: Fields,
@@ -102,7 +102,7 @@ class Analysis {
     return union([await this.unseenIn(left, used, scope), await this.unseenIn(right, usedOfRight, scope)]);
   }
 
-  /** One after the other: a CTE that is under way is one that refers to itself. */
+  /** One after the other: a CTE that is met while it is being analysed refers to itself. */
   async #unseenInOne(
     select: Fields,
     used: readonly string[],
@@ -120,7 +120,7 @@ class Analysis {
     return union(unseen);
   }
 
-  /** A subquery in the expression of the key: its own column is what is used of it. */
+  /** A subquery in the key's expression: its own column is the one used. */
   async #unseenInValue(select: Fields, scope: NamedCtes | undefined): Promise<ReadonlySet<string>> {
     return this.unseenIn(select, (await this.columnsOf(select, scope)).slice(0, 1), scope);
   }
@@ -180,7 +180,7 @@ class Analysis {
   async columnsOf(select: Fields, around: NamedCtes | undefined): Promise<readonly string[]> {
     const known = this.#columns.get(select);
     if (known !== undefined) return known;
-    // What a CTE that is still being looked at gives by a star is not worth a guess.
+    // What a star selects from a CTE that is still being analysed is not worth a guess.
     this.#columns.set(select, []);
     const columns = await this.#findColumns(select, scopeOf(select, around));
     this.#columns.set(select, columns);
@@ -205,7 +205,7 @@ class Analysis {
     const { rows } = await this.#session.query(COLUMNS_AND_QUERY, [schema, name]);
     const { columns, query } = (rows[0] ?? {}) as { columns?: string; query?: string | null };
     const names = JSON.parse(columns ?? "[]") as string[];
-    // Where the parser might not cope, the view counts as a table.
+    // If the parser might not cope, the view counts as a table.
     const statements = query == null || (await findExcess(query)) !== undefined ? [] : await statementsOf(query);
     const [view] = Array.isArray(statements) ? (statements as readonly Statement[]) : [];
     return { columns: names, query: view === undefined ? undefined : selectOf(view.node) };
@@ -297,7 +297,7 @@ function referencesIn(nodes: unknown): Reference[] {
   return Object.values(nodes).flatMap(referencesIn);
 }
 
-/** Without a table's name a column belongs to whoever has it; merged by USING, to all of them. */
+/** Without a table's name, a column belongs to whichever item has it; merged by USING, to all of them. */
 function columnsTaken(item: FromItem, references: readonly Reference[]): string[] {
   const own = new Set(item.columns);
   const taken = references.filter(({ table, column }) => (table === "" ? own.has(column) : table === item.name));

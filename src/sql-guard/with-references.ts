@@ -25,7 +25,7 @@ export function resolveCtes(tree: Fields): ReadonlyMap<Fields, Cte> {
   return new Map([...found].map(([node, cte]) => [node, known.get(cte) ?? { isInlined: false }]));
 }
 
-/** As PostgreSQL decides it; what keeps it from inlining beyond this only makes planning simpler. */
+/** As PostgreSQL decides; other reasons not to inline would only make planning simpler. */
 function isInlined({ materialized, references, isRecursive }: CountedCte): boolean {
   if (isRecursive || materialized === "CTEMaterializeAlways") return false;
   return materialized === "CTEMaterializeNever" || references <= 1;

@@ -27,7 +27,7 @@ function ended({ store }: Chaos, { id: pipelineId }: Pipeline, { id }: Reconcile
 }
 
 describe.concurrent("a runner that is lost in the middle of a reconcile", () => {
-  it.for(RECONCILE_POINTS)("R7 R4.7 at %s is replaced by another, which begins anew", async (point, context) => {
+  it.for(RECONCILE_POINTS)("R7 R4.7 at %s is replaced by another, which starts over", async (point, context) => {
     const chaos = await open("stream", context);
     const pipeline = await createPipeline(chaos, OLD_TARGET, "stream", "mart");
     const asked = await chaos.store.reconciles.request(pipeline.id, "test");

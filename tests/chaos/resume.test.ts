@@ -18,7 +18,7 @@ describe("a load that was refused as a whole", () => {
     ["compare and apply", "int"],
     ["shadow and merge", "text"],
   ];
-  it.each(strategies)("is read anew when the source was put right, by %s", async (strategy, type) => {
+  it.each(strategies)("is read again once the source is fixed, by %s", async (strategy, type) => {
     await bench.query(
       `CREATE TABLE content.film AS SELECT n::${type} AS id, 'film' AS title FROM generate_series(1, 100) n`,
     );

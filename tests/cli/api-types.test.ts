@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => api.stop());
 
 describe("the types of the command line", () => {
-  it("are those of /openapi.json (UPDATE_API_TYPES=1 npx vitest run tests/cli/api-types.test.ts writes them anew)", async () => {
+  it("are those of /openapi.json (UPDATE_API_TYPES=1 npx vitest run tests/cli/api-types.test.ts rewrites them)", async () => {
     const document: OpenApiDocument = (await api.get("/openapi.json")).body;
     const types = apiTypes(document);
     if (process.env["UPDATE_API_TYPES"] === "1") await writeFile(FILE, types);

@@ -32,7 +32,7 @@ function sections(command: Command, parents: readonly string[] = []): string[] {
   return [own, ...command.commands.flatMap((child) => sections(child, path))];
 }
 
-it("docs/CLI.md shows the help of every command (UPDATE_DOCS=1 writes it anew)", async () => {
+it("docs/CLI.md shows the help of every command (UPDATE_DOCS=1 rewrites it)", async () => {
   const page = [INTRODUCTION, ...sections(buildProgram())].join("\n");
   if (process.env["UPDATE_DOCS"] === "1") await writeFile(FILE, page);
   expect(await readFile(FILE, "utf8")).toBe(page);

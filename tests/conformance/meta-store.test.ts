@@ -204,7 +204,7 @@ describe("schedules", () => {
 
   const muchLater = { kind: "next", nextRunAt: new Date("2100-01-01T00:00:00.123Z") } as const;
 
-  it("R4.8 a changed schedule, or one switched off and on, is planned anew; other changes leave the plan", async () => {
+  it("R4.8 a changed schedule, or one switched off and on, is planned again; other changes leave the plan", async () => {
     const { id } = await due();
     const unplanned = { next_run_at: null };
     expect(await store.pipelines.update(id, { description: "d" }, { author: "t" })).toMatchObject({

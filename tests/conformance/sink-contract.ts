@@ -199,7 +199,7 @@ export function describeSink(name: string, open: () => SinkHarness): void {
       expect(Object.keys((await titles()) ?? {})).toHaveLength(20);
     });
 
-    it("forgets an unfinished load when a load starts anew", async () => {
+    it("forgets an unfinished load when a load starts over", async () => {
       const first = await claim(REPLACE);
       await begin(first);
       await write(first, rows(1, 10));

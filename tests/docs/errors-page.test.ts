@@ -34,7 +34,7 @@ function rowOf([code, { status, retry, title, hint }]: Section["errors"][number]
   return [`\`${code}\``, String(status), `${title}.`, hint.replaceAll("<", "&lt;"), retry];
 }
 
-it("docs/ERRORS.md tells every error of the catalogue (UPDATE_DOCS=1 writes it anew)", async () => {
+it("docs/ERRORS.md tells every error of the catalogue (UPDATE_DOCS=1 rewrites it)", async () => {
   const sections = await readSections();
   expect(sections.flatMap(({ errors }) => errors)).toEqual(Object.entries(ERROR_CATALOGUE));
   const head = ["code", "HTTP", "meaning", "what to do", "a run"];

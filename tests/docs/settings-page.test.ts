@@ -42,7 +42,7 @@ function groupOf(paragraph: string): Group {
 const allGroups = async (): Promise<Group[]> => (await readSample()).flatMap(({ groups }) => groups);
 
 describe("docs/SETTINGS.md", () => {
-  it("tells what .env.sample tells (UPDATE_DOCS=1 writes it anew)", async () => {
+  it("tells what .env.sample tells (UPDATE_DOCS=1 rewrites it)", async () => {
     const code = (texts: readonly string[]): string => texts.map((text) => `\`${text}\``).join(", ");
     const parts = (await readSample()).map(({ title, groups }) => {
       const rows = groups.map(({ settings, meaning, showsDefaults }) => [
@@ -67,7 +67,7 @@ describe(".env.sample", () => {
     expect([...listed].sort()).toEqual(known.sort());
   });
 
-  it("has the sections of the connectors as they describe themselves (UPDATE_DOCS=1 writes them anew)", async () => {
+  it("has the sections of the connectors as they describe themselves (UPDATE_DOCS=1 rewrites them)", async () => {
     const sample = await readFile(SAMPLE, "utf8");
     const written = CONNECTORS.sinks.reduce((text, { settings }) => withSection(text, settings), sample);
     if (process.env["UPDATE_DOCS"] === "1") await writeFile(SAMPLE, written);

@@ -131,7 +131,7 @@ describe("docs/METRICS.md", () => {
   const PAGE = new URL("../../docs/METRICS.md", import.meta.url);
   const TABLE = /(?<=<!-- table -->\n).*(?=<!-- end of table -->)/s;
 
-  it("has every metric that API and runner show (UPDATE_DOCS=1 writes it anew)", async () => {
+  it("has every metric that API and runner show (UPDATE_DOCS=1 rewrites it)", async () => {
     const rows = [...families()]
       .filter(([name]) => isOurs(name))
       .sort(([a], [b]) => (a < b ? -1 : 1))

@@ -58,7 +58,7 @@ function tableOf(isAllowed: (operation: Operation, caller: Caller) => boolean): 
 }
 
 describe("docs/ACCESS.md", () => {
-  it("has the table of src/control-plane/access-table.ts (UPDATE_DOCS=1 writes it anew)", async () => {
+  it("has the table of src/control-plane/access-table.ts (UPDATE_DOCS=1 rewrites it)", async () => {
     const table = tableOf(({ operationId }, caller) => {
       const needed = ACCESS[operationId] ?? "admin";
       return needed === "anyone" || (caller !== "nobody" && mayActAs(caller, needed));

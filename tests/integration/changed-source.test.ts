@@ -39,7 +39,7 @@ describe("a source table with another history", () => {
     "restored alone": (source) =>
       `DROP TABLE ${source}; CREATE TABLE ${source} ${LIKE}; INSERT INTO ${source} ${rows(1, 200, "film")};
        INSERT INTO ${source} ${rows(201, 400, "other")}`,
-    "truncated and filled anew": (source) => `TRUNCATE ${source}; INSERT INTO ${source} ${rows(1, 400, "other")}`,
+    "truncated and refilled": (source) => `TRUNCATE ${source}; INSERT INTO ${source} ${rows(1, 400, "other")}`,
     "given another type": (source) =>
       `ALTER TABLE ${source} ALTER title TYPE varchar(40) USING upper(title)::varchar(40)`,
   };

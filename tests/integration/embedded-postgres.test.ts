@@ -208,7 +208,7 @@ describe("when the host dies", () => {
     await victim.exited();
   });
 
-  it("in the middle of creating the database: the next start begins anew", async () => {
+  it("in the middle of creating the database: the next start begins again", async () => {
     const folder = await newFolder();
     const victim = host({ options: optionsFor(folder) });
     const drafts = async () => (await readdir(folder)).filter((name) => name.startsWith("postgres-new-"));

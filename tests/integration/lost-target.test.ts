@@ -45,7 +45,7 @@ const LOSSES: Record<string, (table: string) => string> = {
   dropped: (table) => `DROP TABLE ${table}`,
   truncated: (table) => `TRUNCATE ${table}`,
   "emptied by DELETE": (table) => `DELETE FROM ${table}`,
-  "dropped and made anew": (table) => `DROP TABLE ${table}; ${asWriter(`CREATE TABLE ${table} ${SAME_SHAPE}`)}`,
+  "dropped and recreated": (table) => `DROP TABLE ${table}; ${asWriter(`CREATE TABLE ${table} ${SAME_SHAPE}`)}`,
   "swapped for another table": (table) =>
     `DROP TABLE ${table}; ${asWriter(`CREATE TABLE ${table} ${SAME_SHAPE}; INSERT INTO ${table} VALUES (1, 'film 1', '2020-01-01 00:00:01+00')`)}`,
   "truncated, and filled a little by somebody else": (table) =>
@@ -198,7 +198,7 @@ it.each(UNFINISHED)("an unfinished load in mode %s does not go on into a target 
   await requireEqual(pipeline);
 });
 
-it("a target that is truncated while a run writes to it fails the attempt, and the next one begins anew", async () => {
+it("a target that is truncated while a run writes to it fails the attempt, and the next one starts over", async () => {
   const pipeline = await films(600);
   const letGo = await holdBatch(bench, pipeline, 3);
   await bench.store.requests.run(pipeline.id, "api");

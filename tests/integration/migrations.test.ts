@@ -18,7 +18,7 @@ beforeEach(async () => {
 afterEach(() => database.drop());
 
 describe("migrations", () => {
-  it("make exactly the schema of tests/schema.sql (UPDATE_SCHEMA=1 writes it anew)", async () => {
+  it("make exactly the schema of tests/schema.sql (UPDATE_SCHEMA=1 rewrites it)", async () => {
     await migrate(database.url);
     const dump = await dumpSchema(database);
     if (process.env["UPDATE_SCHEMA"] === "1") await writeFile(GOLDEN, dump);

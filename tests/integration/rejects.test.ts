@@ -77,7 +77,7 @@ describe("a retry of rejected rows", () => {
   it.each([
     ["without tasks", INCREMENTAL],
     ["through a code task", withTask("copy")],
-  ])("reads them anew from the source and writes them, %s; the watermark stays", async (_, config) => {
+  ])("reads them from the source again and writes them, %s; the watermark stays", async (_, config) => {
     const pipeline = await refusing(config);
     expect(await keysOf(pipeline)).toEqual(["7", "300", "301", "999"]);
     // Corrected without a new stamp, so no load would meet them again.

@@ -223,7 +223,7 @@ describe("R4.8 after the limit", () => {
   });
 });
 
-it("a batch that was committed ends the trouble before it: the limit counts anew", async () => {
+it("a batch that was committed ends the problem before it: the limit counts from zero", async () => {
   await start(SHORT_PAUSES);
   const pipeline = await create({ mode: "incremental", incremental_key: "id", batch_size: 100 });
   await proxy.refuse();

@@ -125,7 +125,7 @@ describe("a full load into an index", () => {
     expect(await bench.search.count(pipeline.index)).toBe(5);
   });
 
-  it("R4.4 is not switched to when documents of it got lost, and is loaded anew", async () => {
+  it("R4.4 is not switched to when documents are missing from it, and is loaded again", async () => {
     const pipeline = await films(3000, { batch_size: 50 });
     await bench.store.requests.run(pipeline.id, "api");
     const [loading] = await until("a batch is committed", async () => {

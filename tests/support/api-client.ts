@@ -94,12 +94,12 @@ export async function runTo(api: TestApi, id: string, outcome: RunOutcome): Prom
   return claimed;
 }
 
-/** The row as it stands, to prove that a refused request changed nothing. */
+/** The stored row, to prove that a refused request changed nothing. */
 export function rowOf(api: TestApi, id: string): Promise<unknown> {
   return api.database.query("SELECT p::text AS row FROM etl.etl_pipelines p WHERE id = $1", [id]);
 }
 
-/** A problem is whole, says what its catalogue entry says, and tells nothing of the inside. */
+/** A problem is complete, agrees with its catalogue entry, and reveals no internals. */
 export function expectProblem(answer: Answer, code: keyof typeof ERROR_CATALOGUE): void {
   const { status, title } = ERROR_CATALOGUE[code];
   expect(answer.status, answer.text).toBe(status);

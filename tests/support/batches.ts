@@ -4,9 +4,9 @@ import type { Run } from "../../src/domain/run.ts";
 import { holdLock } from "./hold-lock.ts";
 import type { Bench } from "./pipelines.ts";
 
-/** A load of a few rows is soon over; what is to happen in the middle of it is bound to the commit of a batch. */
+/** A load of a few rows is quickly over; what should happen in the middle of it is tied to the commit of a batch. */
 
-/** Runs it to a pause that is asked for while its third batch commits. */
+/** Runs it until a pause that is requested while its third batch commits. */
 export async function runToPause(bench: Bench, pipeline: Pipeline): Promise<Run> {
   const forget = await onBatch(
     bench,

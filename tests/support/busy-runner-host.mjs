@@ -1,4 +1,4 @@
-// A process that claims a pipeline as a runner does, and then computes without a pause: its event loop stands still
+// A process that claims a pipeline as a runner does, and then blocks its event loop
 // for as long as it is told. Uses the build, because Node.js 20 does not run TypeScript. Prints JSON lines.
 import { Heartbeats } from "../../dist/data-plane/heartbeat.js";
 import { monotonicMs } from "../../dist/data-plane/heartbeat-messages.js";

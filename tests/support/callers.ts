@@ -31,7 +31,7 @@ export async function makeBadKeys(api: TestApi): Promise<Record<"bad" | "expired
   };
 }
 
-/** A request as whoever holds the key; `undefined`: as nobody. */
+/** A request with this key; `undefined`: without one. */
 export function sendAs(
   api: TestApi,
   key: string | undefined,

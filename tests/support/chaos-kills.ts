@@ -20,7 +20,7 @@ import {
 import { statesOf, type Watcher, watch } from "./chaos-watcher.ts";
 import { LONG } from "./long.ts";
 
-/** As many processes at once as start well on two cores. */
+/** As many processes at once as two cores can start comfortably. */
 const AT_ONCE = 3;
 
 const BATCHES = ROWS / BATCH;
@@ -170,13 +170,13 @@ async function killOne(chaos: Chaos, kind: Kind, point: string): Promise<Killed>
   return { pipeline, missing: await missingBehindCheckpoint(chaos, kind, pipeline) };
 }
 
-/** Counters are committed with their rows: over all runs each row counts once, however often it was read in vain. */
+/** Counters are committed with their rows: over all runs each row counts once, however often it was read for nothing. */
 async function requireAddedUp(chaos: Chaos, kind: Kind, path: Path, { id }: Pipeline, point: string): Promise<void> {
   const [last, lost, ...more] = await askedRuns(chaos.store, id);
   expect(more).toEqual([]);
   expect(lost).toMatchObject({ status: "FAILED", error_code: "RUNNER_LOST" });
   expect(last).toMatchObject({ status: "SUCCESS", trigger: "recovery", error: null, data_path: DATA_PATH[path] });
-  // A full load that was visible before its run could end starts anew, and finds nothing to do.
+  // A full load that became visible before its run could end starts over, and finds nothing to do.
   const startedAnew = kind.mode === "full" && /^(load_committed|before_finish)/.test(point);
   // Counters in another database than the rows follow them; what is killed in between is missing in the history.
   const uncounted = path === "elsewhere" && point.startsWith("data_committed") ? 1 : 0;
@@ -190,7 +190,7 @@ async function requireAddedUp(chaos: Chaos, kind: Kind, path: Path, { id }: Pipe
     deleted: uncountedDeletions ? 0 : kind.deleted,
   });
   if (uncounted === 0) expect(sum("rows_written")).toBe(kind.written);
-  // A target that came to be in the meantime is compared the next time.
+  // A target that was created in the meantime is compared the next time.
   const strategy = path === "rows" && kind.mode === "full" ? "shadow and merge" : kind.strategy;
   expect([strategy, ...(startedAnew ? ["compare and apply"] : [])]).toContain(last?.strategy);
 }

@@ -8,12 +8,12 @@ export const BATCH = 120;
 const QUERY = "SELECT id, code, title, modified FROM content.film";
 const COLUMNS = "id, code, title, modified";
 
-/** What the old target has differently: every tenth row is stale, every twentieth is missing, and some are too many. */
+/** How the old target differs: every tenth row is stale, every twentieth is missing, and there are some extra rows. */
 const STALE = ROWS / 10;
 const MISSING = ROWS / 20;
 const EXTRA = 90;
 
-/** One way of loading: how its target stands before, how it is loaded, and what the runs must add up to. */
+/** One way of loading: the target's state before, how it is loaded, and what the runs must add up to. */
 export interface Kind {
   readonly name: string;
   readonly mode: "full" | "incremental";
@@ -78,7 +78,7 @@ export const INCREMENTAL: Kind = {
 
 export const KINDS: readonly Kind[] = [NEW_TARGET, OLD_TARGET, TEXT_KEY, INCREMENTAL];
 
-/** Ids are even, so that rows too many have a place between them; moments repeat, so that batches end within ties. */
+/** Ids are even, so that extra rows fit between them; timestamps repeat, so that batches end within ties. */
 export async function createSource({ query }: Pick<Chaos, "query">): Promise<void> {
   await query(`
     CREATE TABLE content.film (id bigint PRIMARY KEY, code text NOT NULL, title text, modified timestamptz NOT NULL);
@@ -90,7 +90,7 @@ export async function createSource({ query }: Pick<Chaos, "query">): Promise<voi
     ANALYZE content.film`);
 }
 
-/** A pipeline with a target of its own, as the kind wants to find it. */
+/** A pipeline with a target of its own, in the state that the kind starts from. */
 export async function createPipeline(chaos: Chaos, kind: Kind, path: Path, name: string): Promise<Pipeline> {
   const target = `analytics.${name}`;
   if (kind.hasOldTarget) await createOldTarget(chaos.target, target, kind.config.target_key[0] as string);
@@ -103,7 +103,7 @@ export async function createPipeline(chaos: Chaos, kind: Kind, path: Path, name:
 }
 
 async function createOldTarget({ query }: TestDatabase, target: string, key: string): Promise<void> {
-  // Made by itself, because the source may be in another database.
+  // Created separately, because the source may be in another database.
   await query(`
     BEGIN; SET LOCAL ROLE vitrina_writer;
     CREATE TABLE ${target} (id bigint NOT NULL, code text NOT NULL, title text, modified timestamptz NOT NULL, PRIMARY KEY (${key}));
@@ -116,7 +116,7 @@ async function createOldTarget({ query }: TestDatabase, target: string, key: str
     COMMIT`);
 }
 
-/** Rows of the query that the target lacks or has otherwise, and the other way round. Repeated rows count. */
+/** Rows of the query that the target lacks or has differently, and vice versa. Repeated rows count. */
 export async function differences(chaos: Chaos, target: string): Promise<number> {
   const wanted = await textsOf(chaos.database, QUERY);
   const found = await textsOf(chaos.target, `SELECT ${COLUMNS} FROM ${target}`);
@@ -139,7 +139,7 @@ function countMissing(wanted: readonly string[], found: readonly string[]): numb
   return missing;
 }
 
-/** Rows that the checkpoint has passed, and that are not where they must be by then. */
+/** Rows that the checkpoint has passed, but that are not yet where they must be. */
 export async function missingBehindCheckpoint(chaos: Chaos, kind: Kind, { id, target_table }: Pipeline) {
   const { scanPosition } = await chaos.store.state.get(id);
   if (scanPosition === null) return 0;

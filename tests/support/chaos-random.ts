@@ -8,7 +8,7 @@ export interface Random {
   pick<T>(list: readonly T[]): T;
 }
 
-/** `stream` tells apart those that draw at once. */
+/** Concurrent users each take their own `stream`. */
 export function seededRandom(stream = 0): Random {
   let state = (SEED + stream) >>> 0;
   // mulberry32

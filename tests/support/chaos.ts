@@ -18,11 +18,11 @@ export type Path = "push-down" | "stream" | "rows" | "elsewhere";
 /** As the run record names it. */
 export const DATA_PATH = { "push-down": "push-down", stream: "stream", rows: "rows", elsewhere: "stream" } as const;
 
-/** The shortest lease there is: a lost runner is missed after three seconds. */
+/** The shortest lease there is: a lost runner is noticed after three seconds. */
 export const LEASE_MS = 3000;
 
 export const COPY_TASK = "copy";
-/** Makes the key of the target, `label`, of a column that the target does not have as key. */
+/** Makes the target's key, `label`, from a column that is not a key of the target. */
 export const LABEL_TASK = "label";
 const TASKS = `export default ({ defineTask, z }) => [defineTask({
   name: "${COPY_TASK}", description: "Copies each row.", params: z.strictObject({}), run: (rows) => rows.map((row) => ({ ...row })) }),

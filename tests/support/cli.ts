@@ -17,7 +17,7 @@ import { roleEnvironment, type VitrinaProcess } from "./vitrina-process.ts";
 
 export const COMMAND = fileURLToPath(new URL("../../bin/vitrina.mjs", import.meta.url));
 
-/** What a command did, with its two outputs apart. */
+/** What a command did, with its two outputs separately. */
 export interface CliResult {
   readonly code: number | string;
   readonly stdout: string;
@@ -190,7 +190,7 @@ function collected(): { readonly stream: Writable; text(): string } {
 function untilSaid(said: () => string, isOver: () => boolean): CliProcess["untilSaid"] {
   return async (text) => {
     await until(`it says ${String(text)}`, () => {
-      // Asked before looking: what it says last is there when it is over.
+      // Checked before looking: its last output is there once it is over.
       const over = isOver();
       if (typeof text === "string" ? said().includes(text) : text.test(said())) return true;
       if (over) throw new Error(`It ended without saying ${String(text)}:\n${said()}`);

@@ -58,14 +58,14 @@ interface TestDatabaseOptions {
   readonly registry?: Registry | undefined;
   /** Without Vitrina's schema. */
   readonly empty?: boolean;
-  /** As that one is at this moment; whoever is connected to it is cut off. */
+  /** A copy of that database as it is now; sessions connected to it are ended. */
   readonly copyOf?: TestDatabase;
 }
 
 export async function createTestDatabase(serverUrl: string, options: TestDatabaseOptions = {}): Promise<TestDatabase> {
   const name = `test_${randomBytes(6).toString("hex")}`;
   const server = await open(serverUrl);
-  // As files: through the log, as is the server's way, costs ten times as much.
+  // Copied as files: the server's default, through the WAL, costs ten times as much.
   await server.query(`CREATE DATABASE ${name} TEMPLATE ${await templateFor(options, server)} STRATEGY FILE_COPY`);
   const url = withDatabase(serverUrl, name);
   const settings = testSettings(url, options.settings, options.registry);
@@ -95,7 +95,7 @@ export async function createTestDatabase(serverUrl: string, options: TestDatabas
   };
 }
 
-/** False after a deadlock with somebody who reads the tables just now. */
+/** False after a deadlock with somebody who is reading the tables. */
 async function truncatePipelines(pool: pg.Pool): Promise<boolean> {
   try {
     await pool.query("TRUNCATE etl.etl_pipelines CASCADE");

@@ -1,5 +1,5 @@
 /**
- * The commands of a page, as its fences mark them. The words behind `sh` are not shown to readers:
+ * The commands of a page, as its fences mark them. The words after `sh` are not shown to readers:
  * - `sh`: runs and succeeds. `sh fails`: runs and is refused.
  * - `sh stays`: keeps running, such as `npm start`; the next command comes when it says how to stop it.
  * - `sh not-run`: needs what a test does not have, such as another host.

@@ -28,7 +28,7 @@ export interface DocumentedShell {
 
 /**
  * The folder is a copy of the project made of links, so that nothing a page makes stays behind, and nothing is
- * installed anew. The API gets a free port; the commands, and what they print, are written as if it had the usual one.
+ * installed again. The API gets a free port; the commands, and what they print, are written as if it had the usual one.
  */
 export async function openDocumentedShell({ realNpx }: { readonly realNpx: boolean }): Promise<DocumentedShell> {
   const folder = await mkdtemp(join(tmpdir(), "vitrina-page-"));

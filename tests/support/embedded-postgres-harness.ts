@@ -107,7 +107,7 @@ export async function serverPid(dataDir: string): Promise<number> {
   return Number.parseInt(await readFile(join(dataDir, "postgres", "postmaster.pid"), "utf8"), 10);
 }
 
-/** Ours or not; a process that ended but was not waited for does not count. */
+/** Ours or not; a zombie does not count. */
 export async function isAlive(pid: number): Promise<boolean> {
   return (await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")) !== "";
 }

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 
 const GENERATED = /(?<=<!-- generated -->\n).*(?=<!-- end of the generated part -->)/s;
 
-/** Compares the generated part of a page with what it should be; UPDATE_DOCS=1 writes it anew. */
+/** Compares the generated part of a page with what it should be; UPDATE_DOCS=1 rewrites it. */
 export async function expectGenerated(page: URL, content: string): Promise<void> {
   const text = await readFile(page, "utf8");
   if (process.env["UPDATE_DOCS"] === "1")

@@ -37,7 +37,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     endLeftProcesses(processList);
     await postgres.stop();
     removeData();
-    // Said at the end, where it is read; the suites that it names come by here, too.
+    // Printed at the end, where people read it; the suites that it names run this file, too.
     const isSearchSuite = project.config.include.some((pattern) => pattern.startsWith("tests/search/"));
     if (!isSearchSuite && !LONG) console.log(NOT_RUN);
   };
@@ -46,13 +46,13 @@ export default async function setup(project: TestProject): Promise<() => Promise
 const MEMORY = "/dev/shm";
 const ENOUGH_BYTES = 3 * 1024 ** 3;
 
-/** In memory where there is room: a test's own database is some hundred files, which cost a disk ten times as much. */
+/** In memory if there is room: each test's database is a few hundred files, which take ten times as long on a disk. */
 async function quickFolder(): Promise<string> {
   const { bavail, bsize } = await statfs(MEMORY).catch(() => ({ bavail: 0, bsize: 0 }));
   return bavail * bsize >= ENOUGH_BYTES ? MEMORY : tmpdir();
 }
 
-/** What a run that was killed has left would stay in memory for ever; where its server still runs it is left alone. */
+/** What a killed run left behind would stay in memory for ever; if its server still runs, it is left alone. */
 async function removeLeftFolders(parent: string): Promise<void> {
   for (const name of await readdir(parent)) {
     const owner = /^vitrina-tests-(\d+)-/.exec(name)?.[1];

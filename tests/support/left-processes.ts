@@ -10,14 +10,14 @@ declare module "vitest" {
 }
 
 /**
- * A test stops what it started. When vitest itself is interrupted no test comes to that, and a worker may be gone without
- * a word; so every process is written down, and whatever is left is ended when the whole run is over.
+ * A test stops what it started. When vitest itself is interrupted, no test gets to do that, and a worker may disappear
+ * silently; so every process is recorded, and whatever is left is ended when the whole run is over.
  */
 export function noteProcess(pid: number | undefined): void {
   if (pid !== undefined) appendFileSync(inject("processList"), `${pid}\n`);
 }
 
-/** The number may belong to somebody else by now, so the command is looked at, too. */
+/** The id may belong to another process by now, so the command is checked, too. */
 export function endLeftProcesses(processList: string): void {
   const pids = readFileSync(processList, "utf8").split("\n").filter(Boolean).map(Number);
   const isOurs = (pid: number): boolean =>

@@ -1,6 +1,6 @@
 /**
- * Proofs that take long are commands of their own (scripts/test-long.mjs), which set this; `npm test` tries of each only
- * what stands for the rest.
+ * Long proofs are separate commands (scripts/test-long.mjs), which set this; `npm test` only tries a representative
+ * sample of each.
  */
 export const LONG = process.env["TEST_LONG"] !== undefined;
 

@@ -82,7 +82,7 @@ export async function changeSource({ query }: Pick<Chaos, "query">): Promise<voi
     INSERT INTO content.film SELECT n * 2 + 1, 'more ' || n, 'more', clock_timestamp() FROM generate_series(1, ${MORE_ROWS}) n`);
 }
 
-/** Documents that are not as the query has them, documents too many, and rows without a document. */
+/** Documents that differ from the query, extra documents, and rows without a document. */
 export async function documentDifferences({ query, search }: SearchChaos, index: string): Promise<string[]> {
   const wanted = new Map(
     (
@@ -95,7 +95,7 @@ export async function documentDifferences({ query, search }: SearchChaos, index:
   return [...wrong, ...[...found.keys()].filter((id) => !wanted.has(id))];
 }
 
-/** Searches through aliases without a pause, and keeps what went wrong and what was seen. */
+/** Searches through aliases continuously, and records what went wrong and what was seen. */
 export interface SearchLoop {
   readonly failures: unknown[];
   /** The numbers of documents that were seen, by alias. */

@@ -6,11 +6,11 @@ import type { AddressInfo } from "node:net";
  * What the proxy does to a bulk request:
  * - `some-429`: a third of the operations is not carried out, and answered with 429 each.
  * - `block`: none is carried out; each is answered as on a full disk.
- * - `429`, `503`: nothing is carried out, and the whole is answered so.
+ * - `429`, `503`: nothing is carried out, and the whole request gets this status.
  * - `silence`: it is carried out, and no answer ever comes.
  * - `cut`: it is carried out, and the answer is cut off in the middle.
  * - `short`: all but the last operation is carried out, and the answer has nothing about that one.
- * - `garbage`: it is carried out, and the answer is no JSON.
+ * - `garbage`: it is carried out, and the answer is not JSON.
  * - `late`: the cluster has looked up the alias already, and carries it out only when `release` is called.
  */
 export type BulkFault = "some-429" | "block" | "429" | "503" | "silence" | "cut" | "short" | "garbage" | "late";
@@ -23,7 +23,7 @@ export interface FaultProxy {
   readonly happened: BulkFault[];
   /** How many bytes each bulk request had. */
   readonly sizes: number[];
-  /** Lets what is late happen, and resolves with the cluster's answer to it. */
+  /** Lets the late requests through, and resolves with the cluster's answer. */
   release(): Promise<string>;
   close(): Promise<void>;
 }

@@ -2,7 +2,7 @@ import { LONG } from "./long.ts";
 
 /**
  * What random tests draw from. `npm test` draws the same on every machine and every day: a fresh clone must pass, or fail
- * for everybody. `npm run explore` gives a seed that nobody has tried, and more to draw.
+ * for everybody. `npm run explore` uses a new seed, and draws more.
  */
 const given = process.env["EXPLORE_SEED"];
 

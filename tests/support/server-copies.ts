@@ -15,7 +15,7 @@ export interface ServerCopy {
   query(text: string): Promise<Record<string, string>[]>;
 }
 
-/** One server, and two that were made of its files: the same identifier, database, roles and rows. */
+/** One server, and two made from its files: the same identifier, database, roles and rows. */
 export interface ServerCopies {
   readonly primary: ServerCopy;
   /** Follows the primary. */

@@ -16,9 +16,9 @@ export interface Stand {
   startApi(log?: Log): Promise<RunningPart & { readonly url: string }>;
   startRunner(): Promise<void>;
   stopRunner(): Promise<void>;
-  /** A real process; killed at the end, where it still lives. */
+  /** A real process; killed at the end if it still lives. */
   spawn(args: string[], options?: SpawnOptions): VitrinaProcess;
-  /** What else must end; the last comes first. */
+  /** Anything else that must be stopped, last in first out. */
   onClose(work: () => Promise<unknown>): void;
   close(): Promise<void>;
 }

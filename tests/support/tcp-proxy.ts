@@ -6,13 +6,13 @@ export interface Rule {
   readonly direction: "to server" | "to client";
   readonly bytes: string;
   readonly nth: number;
-  /** Texts that the client must have sent before, in this order: they tell one connection and one moment from another. */
+  /** Texts that the client must have sent before, in this order: they identify one connection and one moment. */
   readonly after: readonly string[];
 }
 
 /**
  * - `cut`: both ends are reset, and nothing of the piece with the bytes is forwarded: what was on its way to the server
- *   never happens; of what the server did its client never hears.
+ *   never happens, and what the server did is never reported to the client.
  * - `silence`: the piece is held back too, but both ends stay open, as behind a firewall that forgot the connection.
  */
 type Action = "cut" | "silence";
@@ -21,9 +21,9 @@ type Action = "cut" | "silence";
 export interface TcpProxy {
   /** The same URL, through the proxy. */
   through(url: string): string;
-  /** Acts once. The answer tells whether it did. */
+  /** Acts once; `acted` tells whether it has. */
   on(rule: Rule, action: Action): { readonly acted: boolean };
-  /** As when the server is down: what is open is reset, and nothing new is taken, until it is told to accept. */
+  /** As when the server is down: open connections are reset, and new ones refused, until it is told to accept. */
   refuse(): Promise<void>;
   accept(): Promise<void>;
   close(): Promise<void>;

@@ -1,4 +1,4 @@
-"""The triggers as the triggerer uses them: made anew from what they tell about themselves, and run by asyncio."""
+"""The triggers as the triggerer uses them: recreated from their serialized form, and run by asyncio."""
 
 from __future__ import annotations
 
