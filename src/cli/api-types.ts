@@ -1010,7 +1010,7 @@ export interface Operations {
         readonly last_seen_at: string;
         /** Null if it did not report its end. */
         readonly stopped_at: string | null;
-        /** The runs in its hands, each with its pipeline and that pipeline's status. */
+        /** The runs that it holds, each with its pipeline and that pipeline's status. */
         readonly holds: readonly {
           readonly pipeline_id: string;
           readonly pipeline_name: string;

@@ -139,10 +139,10 @@ function createMetrics(registry: Registry) {
     ),
     leaseLosses: counter("vitrina_lease_losses_total", "Runs this runner dropped because it had lost its lease."),
     abandoned: counter("vitrina_runs_abandoned_total", "Runs left to recovery because the meta-store did not answer."),
-    used: gauge("vitrina_runner_slots_used", "Runs in the hands of this runner, by lane.", "lane"),
+    used: gauge("vitrina_runner_slots_used", "Runs that this runner holds, by lane.", "lane"),
     slots: gauge(
       "vitrina_runner_slots",
-      "Runs this runner executes at once at most: those that write (RUNNER_CONCURRENCY), and those that only read.",
+      "The most runs that this runner executes at once: those that write (RUNNER_CONCURRENCY), and those that only read.",
       "lane",
     ),
     lastTurn: gauge(
