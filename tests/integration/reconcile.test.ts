@@ -267,6 +267,29 @@ describe("values", () => {
     expect(report.missing).toEqual({ count: 1, keys: ids(4) });
   });
 
+  it("R7 that cannot even be staged name the columns that do not fit", async () => {
+    await bench.query(`CREATE DOMAIN analytics.small AS int CHECK (value < 100);
+      CREATE TABLE content.film AS SELECT n AS id, n AS a, n AS b, 'x' AS title FROM generate_series(1, 50) n`);
+    const pipeline = await bench.create({
+      source_query: "SELECT id, a, b, title FROM content.film",
+      target_key: ["id"],
+      create_target: false,
+    });
+    await bench.query(
+      `CREATE TABLE ${pipeline.target_table} (id analytics.small PRIMARY KEY, a analytics.small, b analytics.small, title text)`,
+    );
+    await bench.run(pipeline);
+    await bench.query(`UPDATE content.film SET b = 100 + id WHERE id IN (3, 5); UPDATE content.film SET a = 500 WHERE id = 5;
+      INSERT INTO content.film VALUES (600, 1, 1, 'y')`);
+    const { report } = await reconcile(pipeline);
+    expect(report.different.keys).toEqual([
+      { key: { id: "3" }, columns: ["b"] },
+      { key: { id: "5" }, columns: ["a", "b"] },
+    ]);
+    expect(report.missing).toEqual({ count: 1, keys: [{ id: null }] });
+    expect(report.source).toMatchObject({ rows: 51, rows_refused: 3 });
+  });
+
   it("R7 of one key several times: the last counts, as in a load; a row without a key is missing", async () => {
     await bench.query(`CREATE TABLE content.film AS SELECT n / 2 AS id, 'same' AS title FROM generate_series(2, 9) n`);
     const pipeline = await bench.create({

@@ -24,9 +24,10 @@ import type { Conversion } from "./type-fit.ts";
 const STAGE = "pg_temp.vitrina_rows";
 const FOUND = "pg_temp.vitrina_found";
 
-/** What a staged row is; a row takes it from a setting, because COPY brings only the columns that were read. */
+/** What a staged row is, and which of its columns could not be staged: from settings, because COPY brings only columns that were read. */
 type Standing = "settled" | "pending" | "refused";
 const STANDING = "vitrina.standing";
+const REFUSED = "vitrina.refused";
 
 /** A column with its numbered name in the temporary tables: those of the query may be any. */
 interface StagedColumn extends OrderColumn {
@@ -94,8 +95,9 @@ async function createTables(client: Client, shape: ComparedTable): Promise<void>
   );
   await client.query(`
     CREATE TEMP TABLE vitrina_rows AS
-      SELECT NULL::text AS standing, ${read.join(", ")} FROM ${target} t WITH NO DATA;
-    ALTER TABLE ${STAGE} ALTER standing SET DEFAULT current_setting('${STANDING}');
+      SELECT NULL::text AS standing, NULL::text[] AS refused, ${read.join(", ")} FROM ${target} t WITH NO DATA;
+    ALTER TABLE ${STAGE} ALTER standing SET DEFAULT current_setting('${STANDING}'),
+                         ALTER refused SET DEFAULT nullif(current_setting('${REFUSED}', true), '')::text[];
     CREATE TEMP TABLE vitrina_found AS
       SELECT NULL::text AS kind, NULL::text[] AS columns, ${key.map(stored).join(", ")} FROM ${target} t WITH NO DATA`);
   await createTrialTables(client, { columns: stagedNames(shape) });
@@ -118,7 +120,7 @@ function storedRows({ columns }: ComparedTable): string {
   return `(SELECT w.ctid, CASE WHEN r.found = '{}' THEN standing ELSE 'refused' END AS standing,
                   r.found AS refused, ${values.join(", ")}
              FROM ${STAGE} AS w
-            CROSS JOIN LATERAL (SELECT array_remove(ARRAY[${names.join(", ")}]::text[], NULL)) AS r (found)) AS staged_rows`;
+            CROSS JOIN LATERAL (SELECT w.refused || array_remove(ARRAY[${names.join(", ")}]::text[], NULL)) AS r (found)) AS staged_rows`;
 }
 
 async function stageRows(
@@ -126,33 +128,62 @@ async function stageRows(
   columns: readonly StagedColumn[],
   batch: RowBatch,
   standing: Standing,
+  refused: readonly StagedColumn[] = [],
 ): Promise<void> {
   if (batch.count === 0) return;
   const names = columns.map(({ staged }) => staged).join(", ");
-  await client.query(`SET LOCAL ${STANDING} = ${standing}`);
+  await client.query("SELECT set_config($1, $2, true), set_config($3, $4::text[]::text, true)", [
+    STANDING,
+    standing,
+    REFUSED,
+    refused.map(({ name }) => name),
+  ]);
   const stream = client.query(copyFrom(`COPY ${STAGE} (${names}) FROM STDIN`));
   await pipeline(Readable.from(batch.copyText(), { objectMode: false }), stream);
 }
 
-/** Of rows that cannot be staged the key remains, where that fits. */
+/** Of rows that cannot be staged the key remains, where that fits, and the columns that do not fit. */
 async function stageGoodRows(client: Client, shape: ComparedTable, batch: RowBatch, standing: Standing): Promise<void> {
   if (await tryToStage(client, shape.columns, batch, standing)) return;
   const { columns, key } = shape;
-  const { good, refused } = await sortOut(client, shape, batch, columns);
-  await stageRows(client, columns, batchOfRows(good), standing);
-  const keys = refused.map((row) => key.map((column) => row[columns.indexOf(column)] ?? null));
-  const named = await sortOut(client, shape, batchOfRows(keys), key);
-  await stageRows(client, key, batchOfRows(named.good), "refused");
-  const nameless = named.refused.map((values) => values.map(() => null));
-  await stageRows(client, key, batchOfRows(nameless), "refused");
+  const places = await findRefused(client, shape, batch, columns);
+  const rows = batch.rows();
+  await stageRows(client, columns, batchOfRows(rows.filter((_, place) => !places.has(place))), standing);
+  const refused = rows.filter((_, place) => places.has(place));
+  // By the columns that do not fit: they are mostly the same ones.
+  const groups = new Map<string, { misfits: StagedColumn[]; keys: Row[] }>();
+  for (const { row, misfits } of await misfitsOf(client, shape, refused)) {
+    const name = misfits.map(({ staged }) => staged).join();
+    const group = groups.get(name) ?? { misfits, keys: [] };
+    groups.set(name, group);
+    const isNamed = !key.some((column) => misfits.includes(column));
+    group.keys.push(key.map((column) => (isNamed ? (row[columns.indexOf(column)] ?? null) : null)));
+  }
+  for (const { misfits, keys } of groups.values()) {
+    await stageRows(client, key, batchOfRows(keys), "refused", misfits);
+  }
 }
 
-async function sortOut(
+async function misfitsOf(
+  client: Client,
+  shape: ComparedTable,
+  rows: readonly Row[],
+): Promise<{ row: Row; misfits: StagedColumn[] }[]> {
+  const found = rows.map((row) => ({ row, misfits: [] as StagedColumn[] }));
+  for (const [index, column] of shape.columns.entries()) {
+    const values = batchOfRows(rows.map((row) => [row[index] ?? null]));
+    for (const place of await findRefused(client, shape, values, [column])) found[place]?.misfits.push(column);
+  }
+  return found;
+}
+
+/** The places of the rows that cannot be staged with the columns given. */
+async function findRefused(
   client: Client,
   shape: ComparedTable,
   batch: RowBatch,
   given: readonly StagedColumn[],
-): Promise<{ good: Row[]; refused: Row[] }> {
+): Promise<Set<number>> {
   const names = given.map(({ staged }) => staged);
   const list = names.join(", ");
   const found = await findRefusedRows(
@@ -166,16 +197,11 @@ async function sortOut(
     },
     batch,
   );
-  const places = new Set(found.map(({ index }) => index));
-  const rows = batch.rows();
-  return {
-    good: rows.filter((_, index) => !places.has(index)),
-    refused: rows.filter((_, index) => places.has(index)),
-  };
+  return new Set(found.map(({ index }) => index));
 }
 
 function stagedNames({ columns }: ComparedTable): string[] {
-  return ["standing", ...columns.map(({ staged }) => staged)];
+  return ["standing", "refused", ...columns.map(({ staged }) => staged)];
 }
 
 async function tryToStage(
