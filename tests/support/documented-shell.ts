@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { freePort } from "../../src/embedded-postgres/free-port.ts";
+import { noteProcessGroup } from "./left-processes.ts";
 import { until } from "./until.ts";
 
 const PROJECT = fileURLToPath(new URL("../..", import.meta.url));
@@ -81,6 +82,7 @@ export async function openDocumentedShell({ realNpx }: { readonly realNpx: boole
     },
     async stay(command) {
       const { child, printed } = start(command);
+      noteProcessGroup(child.pid);
       staying.push(child);
       await until(`${command.trim()} says how to stop it`, () => {
         if (child.exitCode !== null) throw new Error(`It ended with ${child.exitCode}:\n${printed.all}`);
