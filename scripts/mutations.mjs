@@ -128,6 +128,12 @@ export const MUTATIONS = [
     tests: ["tests/conformance/postgres-sink.test.ts"],
   },
   {
+    name: "rejects: a row that only the commit refuses is not found",
+    file: "src/connectors/postgres/refused-rows.ts",
+    replace: [["SAVEPOINT trial; SET CONSTRAINTS ALL IMMEDIATE", "SAVEPOINT trial"]],
+    tests: ["tests/conformance/postgres-sink.test.ts"],
+  },
+  {
     name: "fence: a lost lease is not noticed at commit",
     file: "src/meta-store/postgres/checkpoints.ts",
     replace: [

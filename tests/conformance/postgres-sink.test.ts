@@ -166,6 +166,26 @@ describe("rows that a table refuses", () => {
     await close();
   });
 
+  it("are found when only the commit would refuse them", async () => {
+    const table = `r_${randomUUID().slice(0, 8)}`;
+    const { write, close } = await openWriter(table, { kind: "upsert" });
+    const row = (id: number, n: string): Row => [String(id), n, "abc", "t", null];
+    await write([row(1, "1")]);
+    await database.query(`ALTER TABLE analytics.${table} ADD UNIQUE (n) DEFERRABLE INITIALLY DEFERRED`);
+    const { rejects, rows_written } = await write([row(2, "2"), row(3, "1"), row(4, "4")]);
+    expect(rows_written).toBe(2);
+    expect(rejects.map(({ row: [id], code, reason }) => [id, code, /SQLSTATE \w+/.exec(reason)?.[0]])).toEqual([
+      ["3", "ROW_REFUSED", "SQLSTATE 23505"],
+    ]);
+    const kept = await database.query(`SELECT id::int, n::int FROM analytics.${table} ORDER BY id`);
+    expect(kept.map(({ id, n }) => [id, n])).toEqual([
+      [1, 1],
+      [2, 2],
+      [4, 4],
+    ]);
+    await close();
+  });
+
   it("are found when the server cannot even be told their text, and when only a trigger refuses them", async () => {
     const table = `r_${randomUUID().slice(0, 8)}`;
     const { write, close } = await openWriter(table, { kind: "upsert" });

@@ -56,7 +56,8 @@ export async function findRefusedRows(
   batch: RowBatch,
 ): Promise<RefusedAt[]> {
   if (batch.count === 0) return [];
-  await client.query("SAVEPOINT trial");
+  // What a constraint would say only at the commit must be said here, and of which row. Undone with the savepoint.
+  await client.query("SAVEPOINT trial; SET CONSTRAINTS ALL IMMEDIATE");
   const refused = await tryBatch(client, what, trial, batch).catch((error: unknown) => {
     const failure = loadError(error, what);
     if (failure.retry !== "row") throw failure;
