@@ -88,7 +88,7 @@ async function startLongRun(api, name) {
   return until(`${name} is under way`, async () => {
     const { items } = await api("GET", "/runners");
     const holder = items.find(({ alive, holds }) => alive && holds.some(({ pipeline_name }) => pipeline_name === name));
-    const [run] = (await api("GET", `/pipelines/${name}/runs?limit=1`)).items;
+    const [run] = (await api("GET", `/pipelines/${name}/runs?kind=load&limit=1`)).items;
     return holder !== undefined && run?.batches > 10 && { holder };
   });
 }

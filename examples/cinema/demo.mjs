@@ -125,7 +125,7 @@ async function takeOneThroughItsLife() {
   const path = `/pipelines/${RATING_LOG.name}`;
   const { items } = await ask("GET", `/pipelines?name=${RATING_LOG.name}`);
   if (items.length > 0) await ask("DELETE", path);
-  const lastRun = async () => (await ask("GET", `${path}/runs?limit=1`)).items[0];
+  const lastRun = async () => (await ask("GET", `${path}/runs?kind=load&limit=1`)).items[0];
   const working = (since) => until("batches are written", async () => (await lastRun())?.batches > since);
 
   const { valid, problems } = await ask("POST", "/validate", RATING_LOG);

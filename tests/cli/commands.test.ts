@@ -279,6 +279,18 @@ describe("reconcile and rejects", () => {
     expect(stderr).toContain("missing in the target: id=13\n");
   });
 
+  it("runs shows reconciles as such; status and logs mean the last run that changes the target", async () => {
+    const [newest] = (await bench.json(["runs", "compared", "--kind", "reconcile"])).items;
+    expect(newest).toMatchObject({ kind: "reconcile", status: "SUCCESS" });
+    expect((await bench.json(["runs", "compared", "--kind", "load"])).items).toMatchObject([{ kind: "load" }]);
+    expect((await bench.cli(["runs", "compared"])).stdout).toMatch(/^STARTED +KIND +STATUS /);
+    expect((await bench.cli(["runs", "film"])).stdout).toMatch(/^STARTED +STATUS /);
+    expect(await bench.json(["status", "compared"])).toMatchObject({ last_run: { kind: "load" } });
+    const logs = (...more: string[]) => bench.cli(["logs", "compared", "-f", ...more]);
+    expect((await logs()).stdout).toContain("load opened");
+    expect((await logs("--run", newest.id)).stdout).toContain("source and target compared");
+  });
+
   it("reconcile says in words that the target refuses a row where no column can be named", async () => {
     await bench.database.query(`CREATE DOMAIN analytics.choice AS text CHECK (value NOT LIKE '% 7');
       CREATE TABLE analytics.choosy (id int PRIMARY KEY, title analytics.choice);

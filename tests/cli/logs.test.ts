@@ -29,7 +29,7 @@ describe("vitrina logs", () => {
   it("shows the last run, a line for a line", async () => {
     const lines = await ended(["film"]);
     const shapes = [
-      / {2}INFO {3}run started {2}status=RUNNING {2}trigger=api {2}attempt=1 /,
+      / {2}INFO {3}run started {2}kind=load {2}status=RUNNING {2}trigger=api {2}attempt=1 /,
       / {2}INFO {3}load opened {2}data_path=/,
       / {2}INFO {3}batch committed {2}batch=1 {2}rows_read=500 {2}rows_written=500 /,
       / {2}INFO {3}batch committed {2}batch=2 {2}rows_read=500 /,

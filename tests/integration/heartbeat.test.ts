@@ -188,8 +188,8 @@ describe("the heartbeat", () => {
 
   it("renews the others while somebody holds the row of one, and that one as soon as it is free", async () => {
     const [locked, free] = [await held(), await held()];
-    const unlock = await holdLock(database.url, "SELECT FROM etl.etl_pipelines WHERE id = $1 FOR UPDATE", [
-      locked.claim.pipeline.id,
+    const unlock = await holdLock(database.url, "SELECT FROM etl.etl_runs WHERE id = $1 FOR UPDATE", [
+      locked.claim.runId,
     ]);
     await beats(free.claim, 2);
     await unlock();
