@@ -1,7 +1,7 @@
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { DeletionGuard } from "./sink.ts";
 
-/** A source that shrinks suddenly is more often broken than right: a person decides. */
+/** A source that suddenly shrinks is more likely broken than right: a person decides. */
 export function requireFewDeletions(
   label: string,
   { allowEmpty, maxDeletePercent }: DeletionGuard,

@@ -9,7 +9,7 @@ import type { Source } from "./source.ts";
 
 /**
  * What a connector is. The settings, the API, the documentation and the engine read it, so it loads no driver: only
- * `open` and `inspect` bring in the code that talks to something.
+ * `open` and `inspect` load the code that opens connections.
  */
 export interface SinkDescription<
   T extends Target = Target,
@@ -20,26 +20,26 @@ export interface SinkDescription<
   readonly kind: string;
   /** What one target is called: "a table". */
   readonly noun: string;
-  /** What the text of a target begins with; one kind has nothing there. */
+  /** What the text of a target begins with; empty for one kind. */
   readonly prefix: string;
-  /** How a target is written, for people. */
+  /** How a target is written, shown to people. */
   readonly form: string;
-  /** Reads what stands behind the prefix. Throws TARGET_NOT_ALLOWED; `undefined`: it has not even the form. */
+  /** Reads what follows the prefix. Throws TARGET_NOT_ALLOWED; `undefined`: it does not even have the right form. */
   parse(text: string): T | undefined;
-  /** The canonical text behind the prefix, which `parse` reads back to the same target. */
+  /** The canonical text after the prefix, which `parse` reads back to the same target. */
   format(target: T): string;
-  /** What a person should know of the way a text is read. */
+  /** What a person should know about how a text is read. */
   remarksOn?(text: string): readonly VitrinaError[];
   readonly allowList: AllowList<T, Settings>;
   readonly settings: ConnectorSettings<Settings, Fields>;
   /** What `target_options` may say; `undefined`: nothing. */
   readonly options?: z.ZodType<Options> | undefined;
-  /** Options that do not go together, or not with the rest of the configuration. */
+  /** Options that conflict with each other, or with the rest of the configuration. */
   optionProblems?(options: Options, config: PipelineConfig): readonly CodedProblem[];
-  /** Codes that only this connector knows. */
+  /** Error codes of this connector alone. */
   readonly errors: Readonly<Record<string, DefinedError>>;
   readonly can: SinkAbilities;
-  /** False where it was told nothing of a place to write to. */
+  /** False if the settings name no place to write to. */
   isConfigured(settings: Settings): boolean;
   open(settings: Settings, surroundings: SinkSurroundings): Promise<Sink<T, Options>>;
   /** Left out where only a runner talks to targets of this kind. */
@@ -50,13 +50,13 @@ interface AllowList<T extends Target, Settings> {
   allows(target: T, settings: Settings): boolean;
   /** What is allowed, for people; without the prefix. */
   list(settings: Settings): readonly string[];
-  /** Names by which the connector keeps something of its own beside the targets. */
+  /** Names under which the connector keeps records of its own beside the targets. */
   isOwn(target: T): boolean;
-  /** What TARGETS may say of this kind behind the prefix. */
+  /** What TARGETS may contain after the prefix of this kind. */
   readonly pattern: RegExp;
 }
 
-/** The same for whatever is read. Its addresses are the settings SOURCE_<NAME>_URL. */
+/** The same for a source. Its addresses are the settings SOURCE_<NAME>_URL. */
 export interface SourceDescription {
   /** The `source_type` of a pipeline. */
   readonly kind: string;
@@ -75,9 +75,9 @@ export interface SourceDescription {
 
 export interface SourceSurroundings {
   readonly applicationName: string;
-  /** What queries may read, also through views. */
+  /** What queries may read, including through views. */
   readonly allowedSchemas: readonly string[];
-  /** Told of a process of the source that does not end. */
+  /** Called with a server process of the source that does not end. */
   readonly onStuck?: ((backend: StuckBackend) => void) | undefined;
 }
 
@@ -97,7 +97,7 @@ export interface ConnectorSettings<Settings, Fields extends z.ZodRawShape = z.Zo
   /** That section of .env.sample. */
   readonly sample: string;
   readonly fields: Fields;
-  /** `folder` is the working folder, from which files are seen. */
+  /** `folder` is the working folder, which file paths are relative to. */
   read(values: z.output<z.ZodObject<Fields>>, folder: string): Settings;
 }
 
@@ -118,7 +118,7 @@ export interface SinkSurroundings extends OwnDatabase {
   readonly statementTimeoutMs: number;
 }
 
-/** What everybody is given who only looks. */
+/** What every inspector is given. */
 export interface InspectionSurroundings extends OwnDatabase {
   readonly applicationName: string;
   /** For each question. */

@@ -17,7 +17,7 @@ import type { ConfiguredSink } from "./targets.ts";
 
 /** Where rows come from and where they go, for a runner. */
 export interface Connectors {
-  /** Throws where there is no such source. The signal ends its connections, with whatever is under way. */
+  /** Throws if there is no such source. The signal ends its connections and whatever is under way on them. */
   source(of: SourceRef, endSignal?: AbortSignal): Promise<Source>;
   sink(target: Target): Promise<Sink>;
 }

@@ -10,8 +10,8 @@ export type { ReadRequest, SourceRef } from "./source.ts";
 /**
  * What the control-plane may ask of sources and targets: to plan a query, to show its first rows, to describe a table.
  *
- * Contract. Nothing is changed and no load is read. Every question ends within a time limit, with STATEMENT_TIMEOUT
- * or DATABASE_BUSY when it does not suffice, and decides as a run would: both use the same functions.
+ * Contract. Nothing is changed and no load is read. Every question ends within a time limit (with STATEMENT_TIMEOUT
+ * or DATABASE_BUSY if that is too short), and is decided as a run would decide it: both use the same functions.
  */
 export interface Inspector {
   /** What a pipeline may have as its `source_type`. */
@@ -26,19 +26,19 @@ export interface Inspector {
 
 /** Connects at the first question. */
 export interface SourceInspector {
-  /** Comes before any other question about a query. Throws QUERY_REFUSED where it does what it may not. */
+  /** Called before any other question about a query. Throws QUERY_REFUSED if it does what it may not. */
   examine(query: string): Promise<ExaminedQuery>;
   /** The tables whose changes do not move the incremental key, so that no incremental load notices them. */
   unseenTables(query: string, key: string): Promise<readonly string[]>;
   cursorColumnProblems(columns: readonly Column[], rules: CursorRules): readonly VitrinaError[];
-  /** Sequences behind the key that give numbers out ahead, where no look-back makes up for it. */
+  /** Sequences behind the key that hand out numbers in advance, where no look-back makes up for it. */
   numbersAheadProblems(query: string, rules: CursorRules): Promise<readonly VitrinaError[]>;
   cursorRowProblems(query: string, rules: CursorRules): Promise<readonly VitrinaError[]>;
-  /** Throws when the position where a load would start is no value of the cursor. */
+  /** Throws when the position where a load would start is not a valid value of the cursor. */
   requireFittingStart(columns: readonly Column[], rules: CursorRules): Promise<void>;
   /** True when rows of the query share a key. */
   repeatsKey(query: string, key: readonly string[]): Promise<boolean>;
-  /** True when it is proven that no two rows of the query have the same values in these columns; nulls aside. */
+  /** True when it is proven that no two rows of the query have the same non-null values in these columns. */
   isUnique(query: string, columns: readonly string[]): Promise<boolean>;
   /** How many rows of the query lack a part of the key; counted up to `limit`. */
   rowsWithoutKey(query: string, key: readonly string[], limit: number): Promise<number>;
@@ -89,15 +89,15 @@ export interface Preview {
 
 export interface TargetInspector<T extends Target = Target> {
   inspect(question: TargetQuestion<T>): Promise<InspectedTarget>;
-  /** True when source and target being one database lets rows stay on the server. */
+  /** True when rows can stay on the server if source and target are the same database. */
   readonly canPull: boolean;
-  /** Puts a mark into the target's database, for as long as somebody looks for it. */
+  /** Puts a mark into the target's database while the source looks for it. */
   isSeenBy(look: (mark: string) => Promise<boolean>): Promise<boolean>;
 }
 
 export interface TargetQuestion<T extends Target = Target>
   extends Pick<SinkRequest<T>, "target" | "key" | "createTarget" | "addColumns" | "load"> {
-  /** `undefined` when they cannot be told without running code. */
+  /** `undefined` when they cannot be known without running code. */
   readonly columns: readonly Column[] | undefined;
 }
 

@@ -2,8 +2,8 @@ import type { Row } from "../domain/row.ts";
 import { decodeCopyText, decodeLastRow, encodeCopyText } from "../postgres/copy-text.ts";
 
 /**
- * Rows on their way. They exist as bytes, as values, or both: what is never looked at is never decoded, so rows that
- * no task and no sink wants to see pass through as they came.
+ * Rows in transit. They exist as bytes, as values, or both: rows that no task and no sink looks at are never decoded,
+ * and pass through as they came.
  */
 export interface RowBatch {
   readonly count: number;

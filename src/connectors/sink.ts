@@ -12,25 +12,25 @@ import type { ReadRequest } from "./source.ts";
  * Where rows go.
  *
  * Contract. `open` checks everything that can be known before a row is read, and changes nothing but what the request
- * allows. Writing the same rows twice leaves the target as writing them once. A batch is durable when its `commit`
+ * allows. Writing the same rows twice has the same effect as writing them once. A batch is durable when its `commit`
  * resolves; before that nothing of it is visible, or writing it again gives the same result.
  *
  * A load of kind `upsert` shows each batch at once. One of kind `replace` shows nothing before `finish`, and then
  * everything: afterwards the target holds exactly the rows that were written.
  *
- * A sink that opened a later claim lets nothing of an earlier one through: what a runner without its lease still sends
- * is refused, or loses against what the later claim wrote.
+ * Once a sink is opened under a later claim, nothing of an earlier one gets through: what a runner without its lease
+ * still sends is refused, or loses to what the later claim wrote.
  */
 export interface Sink<T extends Target = Target, Options = unknown> {
   open(request: SinkRequest<T, Options>): Promise<SinkWriter>;
   /** For reconcile: compares rows with what the target holds at this moment. Changes nothing. */
   openComparison(request: ComparisonRequest<T, Options>): Promise<Comparison>;
   /**
-   * Removes what a pipeline left at a target that it no longer has: unfinished loads at once, what is kept for restoring
-   * when its time is over. What people read stays. Returns when to look again; null when nothing is left.
+   * Removes what a pipeline left at a target that it no longer has: unfinished loads at once, what is kept for
+   * restoring once its time is up. What people read stays. Returns when to check again; null when nothing is left.
    */
   clearAway(request: ClearAwayRequest<T, Options>): Promise<Date | null>;
-  /** Only where the target as it was before the last full load is kept: brings it back. */
+  /** Brings back the target as it was before the last full load. Undefined for sinks that do not keep it. */
   restorePrevious?(request: RestoreRequest<T>): Promise<void>;
 }
 
@@ -44,10 +44,10 @@ interface ClearAwayRequest<T extends Target, Options> {
 
 export interface RestoreRequest<T extends Target = Target> {
   readonly target: T;
-  /** Names the wish: one that was fulfilled already is not fulfilled a second time. */
+  /** Identifies the request: one that was already carried out is not carried out again. */
   readonly restoreId: string;
   readonly lost: AbortSignal;
-  /** Runs the change while nobody can take the pipeline over. */
+  /** Runs the change while no other runner can take the pipeline over. */
   underLease(change: () => Promise<void>): Promise<void>;
 }
 
@@ -63,7 +63,7 @@ export interface SinkRequest<T extends Target = Target, Options = unknown> {
   readonly claim: SinkClaim;
   /** True when the mark is in the meta-store's database, so that data and checkpoint can commit together. */
   isMetaStore(mark: string): Promise<boolean>;
-  /** Aborts when the lease is lost or the run is cancelled: then nothing is worth waiting for. */
+  /** Aborts when the lease is lost or the run is cancelled: then waiting is pointless. */
   readonly lost: AbortSignal;
   /** Aborts when the run is cancelled: then statements under way end, too. A lost lease is left to the fence. */
   readonly cancelled: AbortSignal;
@@ -71,14 +71,14 @@ export interface SinkRequest<T extends Target = Target, Options = unknown> {
   requireLease(): Promise<void>;
 }
 
-/** For whom is written: what is written under a later claim wins. */
+/** The claim under which rows are written: the later claim wins. */
 interface SinkClaim {
   readonly pipelineId: string;
   readonly runId: string;
   readonly epoch: number;
-  /** Batches that were committed before this claim, over all runs of the pipeline. */
+  /** Batches committed before this claim, over all runs of the pipeline. */
   readonly batchNo: number;
-  /** It reads anew what the claim before read in parts. */
+  /** It reads everything again because the previous claim read it in parts. */
   readonly followsUp: boolean;
 }
 
@@ -89,13 +89,13 @@ export interface KeptPosition {
   readonly safePoint: string | null;
 }
 
-/** A checkpoint beside the data. Opening it fences every earlier claim off. */
+/** A checkpoint beside the data. Opening it fences off every earlier claim. */
 export interface KeptCheckpoint {
-  /** What the claims before left. */
+  /** What earlier claims left. */
   readonly found: KeptPosition;
   fenceIn(transaction: SqlSession): Promise<void>;
   recordIn(transaction: SqlSession, position: KeptPosition): Promise<void>;
-  /** The load is over; its position means nothing any more. */
+  /** The load is over; its position no longer means anything. */
   forgetIn(transaction: SqlSession): Promise<void>;
   forget(): Promise<void>;
 }
@@ -118,7 +118,7 @@ export interface DeletionGuard {
 export interface RejectedRow {
   readonly row: Row;
   readonly code: string;
-  /** For those who may see the row: may quote its values. */
+  /** May quote values of the row: only for those who may see it. */
   readonly error: string;
   /** For everybody. */
   readonly reason: string;
@@ -131,25 +131,25 @@ export interface BatchResult {
   readonly rejects: readonly RejectedRow[];
 }
 
-/** The keys a batch stands for: behind `after`, up to `upTo`; null means without end. */
+/** The keys a batch covers: after `after`, up to `upTo`; null means unbounded. */
 export interface KeyRange {
   readonly after: ScanPosition | null;
   readonly upTo: ScanPosition | null;
 }
 
 export interface BatchPlace extends KeyRange {
-  /** Grows with every batch of the pipeline; a batch that is repeated has the number it had. */
+  /** Grows with every batch of the pipeline; a repeated batch keeps its number. */
   readonly batchNo: number;
 }
 
 /**
- * A change that is made, but not committed. Whoever gets it calls `commit` or `rollback`.
+ * A change that is made, but not committed. The caller must call `commit` or `rollback`.
  *
- * Where a sink has no transactions, the rows of a batch are in the target already; any other change is made by `commit`,
- * in one step, while nobody can take the pipeline over.
+ * If a sink has no transactions, the rows of a batch are already in the target; any other change is made by `commit`,
+ * in one step, while no other runner can take the pipeline over.
  */
 export interface Uncommitted {
-  /** Takes the checkpoint along. */
+  /** The checkpoint is committed with it. */
   readonly transaction: SqlSession | undefined;
   /** When it throws, the change is rolled back, or may be made again with the same result. */
   commit(): Promise<void>;
@@ -171,7 +171,7 @@ export interface FinishedLoad extends Uncommitted {
   readonly rows_deleted: number;
 }
 
-/** How the checkpoint keeps in step with the data; `src/data-plane/commit.ts` has what follows from it. */
+/** How the checkpoint keeps in step with the data; `src/data-plane/commit.ts` acts on it. */
 export type WayOfCommitting =
   /** The target is in the meta-store's database: one transaction commits both. */
   | { readonly way: "with-checkpoint"; readonly kept?: undefined }
@@ -182,22 +182,22 @@ export type WayOfCommitting =
 
 export interface SinkWriter {
   readonly key: readonly string[];
-  /** How rows become visible, for people. */
+  /** How rows become visible, in words. */
   readonly strategy: string;
   /** True when an unfinished load of this kind is there, so that it can be continued. */
   readonly resumed: boolean;
-  /** What a person should know of the target; the run goes on. */
+  /** What a person should know about the target; the run goes on. */
   readonly warnings?: readonly VitrinaError[];
-  /** The same, where it belongs to what is told of the run. */
+  /** The same, for what belongs into the notes of the run. */
   readonly notes?: readonly string[];
   readonly commits: WayOfCommitting;
-  /** The target that is written to, as it is now; null while there is none, and where a load replaces it as a whole. */
+  /** A mark of the target as it is now; null if there is no target yet, or if the load replaces it as a whole. */
   takeMark(): Promise<TargetMark | null>;
-  /** Whether the target no longer holds what it held when the mark was taken. That only a part is gone is not seen. */
+  /** Whether the target has lost what it held when the mark was taken. The loss of only a part goes unnoticed. */
   lossSince(mark: TargetMark): Promise<TargetLoss | undefined>;
-  /** A batch may delete rows, also the last one there is. */
+  /** True when a batch may delete rows, even the last one in the target. */
   readonly deletesRows: boolean;
-  /** Is in the target's database while the writer is open, where others can look for it. */
+  /** A mark in the target's database while the writer is open, where other sessions can look for it. */
   readonly databaseMark: string | undefined;
   /** Before the first batch of a load that starts from nothing. Undefined when nothing has to be prepared. */
   begin(): Promise<Uncommitted | undefined>;
@@ -208,14 +208,14 @@ export interface SinkWriter {
   write(batch: RowBatch, place: BatchPlace, setRefusedAside: boolean): Promise<WrittenBatch>;
   /** After the last batch. Throws when the guard forbids what would be deleted. */
   finish(guard: DeletionGuard): Promise<FinishedLoad>;
-  /** The load was refused as a whole: what there is of it goes, so that the next one starts from nothing. */
+  /** The load was refused as a whole: what exists of it is removed, so that the next one starts from nothing. */
   giveUp(): Promise<Uncommitted>;
   /**
    * Only where source and target can be one database: reads and writes a batch without it leaving the server. Undefined
    * when nothing is left. A row that the target refuses ends it with an error of class `row`.
    */
   readonly pull?: ((request: ReadRequest, limit: number) => Promise<PulledBatch | undefined>) | undefined;
-  /** The one in which every batch is pulled; another session of that database can read in it, too. */
+  /** The snapshot in which every batch is pulled; another session of that database can read in it, too. */
   readonly snapshot?: (() => Promise<string>) | undefined;
   close(): Promise<void>;
 }
@@ -226,7 +226,7 @@ export interface ComparisonRequest<T extends Target = Target, Options = unknown>
   readonly columns: readonly Column[];
   /** Empty: the target's own key. */
   readonly key: readonly string[];
-  /** A column whose least and greatest value are wanted, too. */
+  /** A column whose least and greatest values are also reported. */
   readonly incrementalKey: string | null;
   readonly options: Options;
   /**
@@ -239,18 +239,18 @@ export interface ComparisonRequest<T extends Target = Target, Options = unknown>
 /**
  * Rows of the source against the target.
  *
- * Contract. The target is compared as it stood when the comparison was opened (a snapshot; a search index has its
- * point in time for that): the source is read afterwards, and that order is what keeps rows that change meanwhile
- * from being taken for differences. Rows come in any order; of several with one key the last counts. A row is
- * different exactly when a load would write it: what a load takes for unchanged is equal here, too, so each sink
- * compares in its own form (stored values of a table, documents of an index), and names the columns that it compares.
- * Every difference is counted, and the first of each kind are listed. Memory does not grow with the rows, but for a
- * few bytes for each where there is no other way to find what is extra.
+ * Contract. The target is compared as it stood when the comparison was opened (in a snapshot, or for a search index a
+ * point in time). The source is read afterwards; this order keeps rows that change meanwhile from being reported as
+ * differences. Rows come in any order; if several have the same key, the last counts. A row is different exactly when
+ * a load would write it: what a load considers unchanged is equal here, too, so each sink compares in its own form
+ * (stored values of a table, documents of an index), and names the columns that it compares. Every difference is
+ * counted, and the first of each kind are listed. Memory does not grow with the rows, except by a few bytes per row
+ * where there is no other way to find extra ones.
  */
 export interface Comparison {
   readonly key: readonly string[];
   readonly columns: readonly string[];
-  /** `pending`: the next run reads these rows, so a difference in them is counted apart. */
+  /** `pending`: the next run reads these rows, so a difference in them is counted separately. */
   add(batch: RowBatch, standing: "settled" | "pending"): Promise<void>;
   /** After the last row; lists up to `limit` keys of each kind. */
   finish(limit: number): Promise<ComparisonResult>;

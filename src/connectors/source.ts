@@ -8,12 +8,12 @@ import type { RowBatch } from "./row-batch.ts";
  * Where rows come from.
  *
  * Contract. A source never writes. Values are the exact texts of the source database, or null. Rows come ordered by
- * the columns of `orderBy`; reading again `after` a position gives every row behind it and none before it.
+ * the columns of `orderBy`; reading again `after` a position gives every row after it and none before it.
  */
 export interface Source {
   /**
-   * The columns the query returns. Comes before anything else is done with a query: throws QUERY_REFUSED where it does
-   * what it may not, and a sentence a person understands when it cannot run.
+   * The columns the query returns. Called before anything else is done with a query: throws QUERY_REFUSED if it does
+   * what it may not, and an error a person understands if it cannot run.
    */
   examine(query: string): Promise<readonly Column[]>;
   /** The tables whose changes do not move the incremental key, so that no incremental load notices them. */
@@ -24,20 +24,20 @@ export interface Source {
 
   /** Tells this source from another one, or from itself at an earlier moment; `key` is the incremental key. */
   takeMark(query: string, key: string): Promise<SourceMark>;
-  /** True when one of these parts of a table has rows up to this value of the key, or when nobody can tell. */
+  /** True when one of these parts of a table has rows up to this value of the key, or when that is unknown. */
   partsReachBack(query: string, key: string, parts: readonly MarkedTable[], value: string): Promise<boolean>;
 
   /** Throws when the columns cannot serve as a cursor of this query. */
   requireUsableCursor(query: string, columns: readonly Column[], rules: CursorRules): Promise<void>;
-  /** True when it is proven that no two rows of the query have the same values in these columns; nulls aside. */
+  /** True when it is proven that no two rows of the query have the same non-null values in these columns. */
   isUnique(query: string, columns: readonly string[]): Promise<boolean>;
   /** Taken before the first read of an incremental load: nothing older can still become visible. */
   takeHorizon(lookbackMs: number, key?: UnstampedKey): Promise<Horizon>;
-  /** Where the next incremental load starts, decided where the values can be compared: in the source. */
+  /** Where the next incremental load starts. Decided in the source, where the values can be compared. */
   nextStart(end: EndOfLoad): Promise<NextStart>;
   /** True when reading batch by batch, each by a statement of its own, costs about as much as reading all at once. */
   canSeek(request: ReadRequest, batchSize: number): Promise<boolean>;
-  /** How many rows the read would give, as far as the planner can tell; null where it can only guess. */
+  /** How many rows the planner expects the read to give; null if it can only guess. */
   estimateRows(request: ReadRequest): Promise<number | null>;
   close(): Promise<void>;
 }
@@ -61,19 +61,19 @@ export interface ReadRequest {
   readonly only?: KeyChoice | undefined;
   /** True: rows at the position are read again. Needed where a position may stand for several rows of the target. */
   readonly inclusive: boolean;
-  /** One that another session of the same database has exported: read as of that moment. */
+  /** A snapshot that another session of the same database has exported: read as of that moment. */
   readonly snapshot?: string | undefined;
   /**
-   * Rows without a value in the first ordering column: met at the end, left out, or the only ones. A row that lacks one
-   * of the other ordering columns is met again behind every position that is not behind its first one. `none`: there
-   * are no rows that lack any of them; they were looked for.
+   * Rows without a value in the first ordering column: read last, left out, or the only ones read. A row that lacks one
+   * of the other ordering columns is read after every position that has not passed its first value. `none`: a check has
+   * shown that no row lacks any of them.
    */
   readonly nulls: "last" | "excluded" | "only" | "none";
-  /** True: the ordering columns are the key. A second row with one would be passed over, and ends the read instead. */
+  /** True: the ordering columns are the key. A second row with a key would be skipped; it ends the read instead. */
   readonly eachOnce?: boolean;
 }
 
-/** An incremental key that is no time, so that it cannot be compared with a horizon. */
+/** An incremental key that is not a time, so it cannot be compared with a horizon. */
 export interface UnstampedKey {
   readonly query: string;
   readonly column: Column;
@@ -93,7 +93,7 @@ export interface ReadBatch extends RowBatch {
 }
 
 export interface SourceReader {
-  /** Up to `limit` rows in order; fewer at the end, and of rows so wide that they would fill the memory. */
+  /** Up to `limit` rows in order; fewer at the end, or when rows are so wide that they would fill the memory. */
   read(limit: number): Promise<ReadBatch>;
   close(): Promise<void>;
 }

@@ -128,7 +128,7 @@ describe("every pair of types", () => {
     ["character(20)", "character varying(3)", /cut/],
     ["timestamp with time zone", "date", /cut/],
     ["timestamp without time zone", "timestamp(0) without time zone", /rounded/],
-    ["text", "boolean", /assigns no such value/],
+    ["text", "boolean", /cannot assign such a value/],
   ])("%s never fits %s", (source, target, reason) => {
     expect(fitOf({ type: source }, { type: target })).toEqual({ misfit: expect.stringMatching(reason) });
   });

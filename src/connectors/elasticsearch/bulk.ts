@@ -29,13 +29,13 @@ export class Superseded extends Error {}
 
 /** How operations become lines of a request: as they are, or together with what the index holds. */
 export interface BulkLines {
-  /** Asked anew each time the operations are sent. An error that may pass: ask again later. */
+  /** Called each time the operations are sent. Returns an error that may pass if it must be called again later. */
   of(alias: string, operations: readonly Operation[]): Promise<readonly string[] | VitrinaError>;
-  /** What a conflict of versions means: a later claim wrote, or a document is not any more as it was read for the lines. */
+  /** What a version conflict means: a later claim wrote, or a document changed since it was read for the lines. */
   readonly conflict: "superseded" | "read again";
 }
 
-/** The index is to hold what the row says, and nothing else. */
+/** The document becomes what the row says, and nothing else. */
 export const REPLACING: BulkLines = {
   of: async (_alias, operations) => operations.map(({ lines }) => lines),
   conflict: "superseded",
@@ -189,7 +189,7 @@ function readOutcome(
       trouble = new VitrinaError(SEARCH_ERRORS.SEARCH_BUSY, refusal({ status, body: item }, what).message);
     } else throw refusal({ status, body: item }, what);
   }
-  // Whoever wrote these documents meanwhile is in no way trouble, as long as some of ours get through.
+  // That others write these documents meanwhile is not a failure, as long as some of ours get through.
   if (conflicts === operations.length) trouble = changedMeanwhile(what);
   return { ...outcome, postponed, trouble };
 }

@@ -4,8 +4,8 @@ import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 
 /**
- * Plain HTTP to the nodes of a cluster. Everything that is sent here may be sent twice, so a node that does not answer
- * is simply followed by the next.
+ * Plain HTTP to the nodes of a cluster. Everything sent here may be sent twice, so if a node does not answer, the next
+ * is simply tried.
  */
 
 export interface ClusterConfig {
@@ -25,7 +25,7 @@ export interface SearchRequest {
   /** Lines of JSON that are ready to be sent. */
   readonly lines?: Buffer;
   readonly timeoutMs?: number | undefined;
-  /** The body of the answer as it came: parsed, its numbers would be rounded. */
+  /** Return the body of the answer as it came: parsing would round its numbers. */
   readonly asText?: boolean;
 }
 
@@ -36,11 +36,11 @@ export interface SearchAnswer {
   readonly retryAfterMs: number;
 }
 
-/** No whole answer came: the request was carried out, or it was not. */
+/** No complete answer came: the request may or may not have been carried out. */
 export class NoAnswer extends Error {}
 
 export interface SearchClient {
-  /** One try on each node. Throws NoAnswer when none of them gave a whole answer. */
+  /** One try on each node. Throws NoAnswer when none of them gave a complete answer. */
   send(request: SearchRequest): Promise<SearchAnswer>;
   close(): void;
 }

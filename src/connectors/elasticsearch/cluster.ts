@@ -4,9 +4,9 @@ import { NoAnswer } from "./client.ts";
 import { SEARCH_ERRORS } from "./errors.ts";
 import type { Patience } from "./patience.ts";
 
-/** Asks the cluster until it answers for good, or the patience is at its end. */
+/** Asks the cluster until it gives a final answer, or the patience runs out. */
 export interface Cluster {
-  /** Answers with a status of `accept`, or any that says yes; throws for every other. */
+  /** Returns an answer with a success status or one of `accept`; throws for every other. */
   ask(what: string, request: SearchRequest, accept?: readonly number[]): Promise<SearchAnswer>;
 }
 
@@ -33,7 +33,7 @@ export function patientCluster(client: SearchClient, patience: Patience): Cluste
 
 export const isYes = (status: number): boolean => status >= 200 && status < 300;
 
-/** Trouble that time may heal. A blocked index (a full disk, say) is one: somebody will make room. */
+/** A failure that may pass. A blocked index (because of a full disk, say) is one: somebody will make room. */
 export function isPassing({ status, body }: Pick<SearchAnswer, "status" | "body">): boolean {
   if ([408, 429, 502, 503, 504].includes(status)) return true;
   return status === 403 && reasonOf(body).startsWith("cluster_block_exception");

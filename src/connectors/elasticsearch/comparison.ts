@@ -21,12 +21,12 @@ interface Difference {
   readonly columns: readonly string[];
 }
 
-/** Of more differences than this only the number is kept; nobody reads so many keys. */
+/** Beyond this many, differences are only counted; nobody reads that many keys. */
 const MOST_KEPT_DIFFERENCES = 20_000;
 
 /**
  * Each batch is looked up by its ids, and the text of each document is compared with the text that a load would write.
- * In the end all documents are gone through once, to find those that no row stands for.
+ * At the end all documents are read once, to find those that no row accounts for.
  */
 export function openIndexComparison(
   point: PointInTime,
@@ -180,7 +180,7 @@ function listed(found: readonly Difference[], range: ValueRange, key: readonly s
   };
 }
 
-/** What the index cannot show is not worth comparing: its alias must be there. */
+/** Without its alias there is nothing to compare with. */
 export function requireLive(family: IndexFamily): string {
   requireAlias(family);
   const { live, name } = family;

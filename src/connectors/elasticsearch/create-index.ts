@@ -10,7 +10,7 @@ interface NewIndex {
   readonly settings?: Readonly<Record<string, unknown>>;
 }
 
-/** With its aliases from the first moment: an index without any would be nobody's. */
+/** Has its aliases from the start: an index without any would belong to nobody. */
 export async function createIndex(
   cluster: Cluster,
   { index, aliases, definition, mark, settings }: NewIndex,
@@ -22,7 +22,7 @@ export async function createIndex(
     settings: { ...definition.settings, ...settings },
   };
   const answer = await cluster.ask(what, { method: "PUT", path: `/${index}`, body }, [400]);
-  // The first try was carried out, though no answer came: nobody else gives an index this name.
+  // The first try succeeded, although no answer came: nobody else gives an index this name.
   const exists = reasonOf(answer.body).startsWith("resource_already_exists_exception");
   if (answer.status === 400 && !exists) throw refusal(answer, what);
 }

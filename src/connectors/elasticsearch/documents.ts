@@ -3,7 +3,7 @@ import type { Column, Row } from "../../domain/row.ts";
 import type { RejectedRow } from "../sink.ts";
 import { fieldType, MalformedValue } from "./field-types.ts";
 
-/** What a row asks of the index: to hold the document, or to hold it no longer. */
+/** What a row does to the index: writes its document, or deletes it. */
 export interface Operation {
   readonly row: Row;
   readonly id: string;
@@ -29,7 +29,7 @@ export function documentEncoder(
   deleteWhen: string | undefined,
 ): EncodeBatch {
   const fields = columns.map((column, index) => ({
-    // The first comma is left out when the lines are put together.
+    // The first column brings the brace, every other one a comma.
     prefix: `${index === 0 ? "{" : ","}${JSON.stringify(column.name)}:`,
     toJson: fieldType(column).toJson,
   }));

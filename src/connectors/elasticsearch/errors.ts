@@ -16,8 +16,8 @@ export const SEARCH_ERRORS = defineErrors({
   SEARCH_BUSY: entry(
     503,
     "wait",
-    "The search cluster could not do it in time",
-    "It passes by itself, as a rule; if it recurs, look at the load and the disks of the cluster.",
+    "The search cluster did not finish in time",
+    "This usually passes by itself; if it recurs, check the load and the disks of the cluster.",
   ),
   SEARCH_REFUSED: entry(
     422,
@@ -35,13 +35,13 @@ export const SEARCH_ERRORS = defineErrors({
     409,
     "never",
     "The index does not fit the pipeline",
-    "Run the pipeline once in mode full, which builds the index anew, or choose another index.",
+    "Run the pipeline once in mode full, which builds a new index, or choose another index.",
   ),
   INDEX_INCOMPLETE: entry(
     500,
     "retry",
-    "The new index has not the documents that were written to it",
-    "Nothing was switched; the next run loads anew. Look at the log of the cluster if it recurs.",
+    "The new index does not have the documents that were written to it",
+    "Nothing was switched; the next run loads everything again. Check the log of the cluster if it recurs.",
   ),
   NO_PREVIOUS_INDEX: entry(
     409,

@@ -8,16 +8,16 @@ export interface FieldType {
   readonly toJson: (text: string) => string;
 }
 
-/** The two families differ in the name of one type. */
+/** The two products differ in the name of one type. */
 export type Dialect = "elasticsearch" | "opensearch";
 
-/** Longer values are stored and found as text, but not as a whole: a term has at most 32,766 bytes. */
+/** Longer values can be found by their words, but not as a whole: a term has at most 32,766 bytes. */
 const LONGEST_TERM = 8191;
 
 const quote = JSON.stringify as (text: string) => string;
 const plain = (type: string, toJson: FieldType["toJson"]): FieldType => ({ mapping: () => ({ type }), toJson });
 
-/** Every reader of JSON reads so many digits exactly; a longer number goes as text, which the index takes as well. */
+/** Every JSON parser reads this many digits exactly; a longer number is sent as text, which the index accepts, too. */
 const EXACT_NUMBER = /^-?(?=(?:\d\.?){1,15}$)(?:0|[1-9]\d*)(?:\.\d+)?$/;
 const number = (text: string): string => (EXACT_NUMBER.test(text) ? text : quote(text));
 
@@ -27,7 +27,7 @@ const float = (text: string): string => (FLOAT.test(text) ? text : quote(text));
 
 const TIMESTAMP = /^(\d{4,}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?)([+-]\d\d(?::\d\d(?::\d\d)?)?)?$/;
 
-/** `2024-01-02 03:04:05.123456+00` → `2024-01-02T03:04:05.123456Z`; what has no such form the index refuses. */
+/** `2024-01-02 03:04:05.123456+00` → `2024-01-02T03:04:05.123456Z`; the index refuses what has no such form. */
 function timestamp(text: string): string {
   const [, day, time, zone] = TIMESTAMP.exec(text) ?? [];
   if (day === undefined) return quote(text);
@@ -48,7 +48,7 @@ const TEXT: FieldType = {
   toJson: quote,
 };
 
-/** As one field, whatever is in it: documents of any shape fit, and none of them can make the mapping grow. */
+/** One field, whatever is in it: documents of any shape fit, and none of them can make the mapping grow. */
 const JSON_DOCUMENT: FieldType = {
   mapping: (dialect) => ({ type: dialect === "opensearch" ? "flat_object" : "flattened" }),
   toJson: json,
@@ -82,12 +82,12 @@ export function fieldType({ type }: Column): FieldType {
   return isArray ? { ...element, toJson: (text) => arrayJson(text, element.toJson) } : element;
 }
 
-/** A text that is no value of its type; PostgreSQL never prints one, but a code task may return it. */
+/** A text that is not a value of its type; PostgreSQL never prints one, but a code task may return one. */
 export class MalformedValue extends Error {}
 
 /** PostgreSQL's text of an array, of any number of dimensions, as JSON. */
 function arrayJson(text: string, element: FieldType["toJson"]): string {
-  // Bounds of its own stand before it: `[0:1]={a,b}`.
+  // Explicit bounds stand before it: `[0:1]={a,b}`.
   let at = text.indexOf("{");
   const requireMore = (): void => {
     if (at < 0 || at >= text.length) throw new MalformedValue("it is not the text of an array");

@@ -5,16 +5,16 @@ import { SEARCH_ERRORS } from "./errors.ts";
 import { type Dialect, fieldType } from "./field-types.ts";
 import type { IndexOptions } from "./options.ts";
 
-/** An index as the pipeline wants it: from the types of the query, changed by what the pipeline says itself. */
+/** An index as the pipeline wants it: derived from the types of the query, with the pipeline's own changes on top. */
 export interface IndexDefinition {
   readonly properties: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly settings: Readonly<Record<string, unknown>>;
-  /** Tells whether an index was made from the same. */
+  /** Shows whether an index was made from the same definition. */
   readonly fingerprint: string;
 }
 
 /**
- * The version of a deleted document is remembered so long. A runner that was away for longer cannot write any more,
+ * How long the version of a deleted document is remembered. A runner that was away for longer can no longer write,
  * because another took its alias; this covers what was on its way to the index at that moment.
  */
 const DEFAULT_SETTINGS = { gc_deletes: "1h" };
@@ -33,12 +33,12 @@ export function indexDefinition(
   return { ...wanted, fingerprint: createHash("sha256").update(JSON.stringify(wanted)).digest("hex") };
 }
 
-/** A dot would make an object of it, and a name of the index's own would be lost. */
+/** A dot would make it an object, and a name that the index reserves would be lost. */
 function requireFieldName(name: string): void {
   if (!name.includes(".") && !name.startsWith("_")) return;
   throw new VitrinaError(
     "SOURCE_COLUMN_NAMES",
-    `The column "${name}" cannot become a field of an index: names of fields have no dot, and do not begin with _.`,
+    `The column "${name}" cannot become a field of an index: field names contain no dot, and do not begin with _.`,
     { hint: "Give the column another name with AS." },
   );
 }

@@ -7,9 +7,9 @@ import { SEARCH_ERRORS } from "./errors.ts";
  *
  * - `films`: the index that is searched.
  * - `films__previous`: the one that was searched before.
- * - `films__write_<pipeline>_<epoch>`: the index that this claim writes to. Whoever takes the pipeline over replaces
- *   this alias by its own, and from then on nothing of the earlier claim arrives any more.
- * - `films__restored_<wish>`: the index that was brought back for this wish.
+ * - `films__write_<pipeline>_<epoch>`: the index that this claim writes to. A runner that takes the pipeline over
+ *   replaces this alias with its own, and from then on nothing of the earlier claim arrives.
+ * - `films__restored_<request>`: the index that was brought back for this request.
  */
 export interface IndexFamily {
   readonly name: string;
@@ -19,7 +19,7 @@ export interface IndexFamily {
   readonly previous: FamilyIndex | undefined;
   /** Being loaded: written to, and not yet searched. */
   readonly loading: readonly FamilyIndex[];
-  /** Ours, and of no use any more. */
+  /** Ours, and no longer of use. */
   readonly orphans: readonly FamilyIndex[];
 }
 
@@ -38,7 +38,7 @@ export interface IndexMark {
   readonly pipeline_id: string;
   readonly run_id: string;
   readonly key: readonly string[];
-  /** Of mapping and settings as they were asked for. */
+  /** A hash of mapping and settings as they were requested. */
   readonly definition: string;
   /** Set when the load was complete: at which batch, and when. */
   readonly loaded?: { readonly batch_no: number; readonly at: string };
@@ -94,7 +94,7 @@ export async function readFamily(cluster: Cluster, name: string): Promise<IndexF
   };
 }
 
-/** Nobody's index is written to, or deleted, without being asked. */
+/** An index that somebody else made is not written to, or deleted, unless the pipeline asks for it. */
 export function requireAlias({ plain, name }: IndexFamily): void {
   if (plain === undefined) return;
   throw new VitrinaError(SEARCH_ERRORS.INDEX_NOT_AN_ALIAS, `${name} is an index of its own, and not an alias of one.`);
@@ -125,7 +125,7 @@ export type AliasAction =
   | { readonly remove_index: { readonly index: string } };
 
 export const addAlias = (index: string, alias: string): AliasAction => ({ add: { index, alias } });
-/** Refused, with everything that is asked for together with it, when the index no longer has the alias. */
+/** Refused, together with all other actions of the request, if the index no longer has the alias. */
 export const removeAlias = (index: string, alias: string): AliasAction => ({
   remove: { index, alias, must_exist: true },
 });
@@ -133,7 +133,7 @@ export const removeAlias = (index: string, alias: string): AliasAction => ({
 /** Makes room for an alias of the same name, in the same step. */
 export const removeIndex = (index: string): AliasAction => ({ remove_index: { index } });
 
-/** All at once or nothing. False when something was no longer as it had been read. */
+/** All at once or nothing. False when something had changed since it was read. */
 export async function changeAliases(cluster: Cluster, what: string, actions: readonly AliasAction[]): Promise<boolean> {
   const answer = await cluster.ask(what, { method: "POST", path: "/_aliases", body: { actions } }, [400, 404]);
   // An index that was to go has gone, and its name is an alias by now.
@@ -142,7 +142,7 @@ export async function changeAliases(cluster: Cluster, what: string, actions: rea
   return isYes(answer.status);
 }
 
-/** Gone already is as good. */
+/** Succeeds if the index is already gone. */
 export async function dropIndex(cluster: Cluster, index: string): Promise<void> {
   await cluster.ask(`delete the index ${index}`, { method: "DELETE", path: `/${index}` }, [404]);
 }
@@ -152,7 +152,7 @@ export async function countDocuments(cluster: Cluster, index: string): Promise<n
   return (body as { count: number }).count;
 }
 
-/** A document counts only once the index was refreshed. */
+/** A document is counted only after a refresh. */
 export async function refreshAndCount(cluster: Cluster, index: string): Promise<number> {
   await cluster.ask(`refresh ${index}`, { method: "POST", path: `/${index}/_refresh` });
   return countDocuments(cluster, index);

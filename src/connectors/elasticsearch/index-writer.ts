@@ -66,7 +66,7 @@ export function indexWriter(given: Omit<LoadParts, "key">): SinkWriter {
     giveUp: async () => madeBy(load.giveUp),
 
     async close() {
-      // What is left over is met again by the next load; it must not spoil this one, which is complete.
+      // The next load cleans up what is left over; it must not spoil this one, which is complete.
       if (isVisible) await load.tidyUp().catch(() => undefined);
     },
   };
@@ -80,7 +80,7 @@ function madeBy(commit: () => Promise<void>): Uncommitted {
 const adoption = (name: string): string =>
   `The index ${name} gives way to an alias of that name when the load is complete; its documents are deleted then.`;
 
-/** Grows with every claim, and within a claim with every batch. A repeated batch has the version it had. */
+/** Grows with every claim, and within a claim with every batch. A repeated batch keeps its version. */
 const versionOf = (epoch: number, batchNo: number): bigint => (BigInt(epoch) << 32n) + BigInt(batchNo);
 
 function batchResult(sent: BulkResult, duplicates: number, rejects: BatchResult["rejects"]): BatchResult {

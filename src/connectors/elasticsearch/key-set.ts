@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** A number of 52 bits that stands for an id. That two of a million ids share one has a chance of one to ten thousand. */
+/** A number of 52 bits that stands for an id. The chance that two of a million ids share one is one in ten thousand. */
 export function hashOf(id: string): number {
   const digest = createHash("md5").update(id).digest();
   return digest.readUIntBE(0, 6) * 16 + (digest.readUInt8(6) & 15) + 1;
@@ -15,7 +15,7 @@ export class NumberSet {
     return this.#slots[this.#slotOf(value)] === value;
   }
 
-  /** False when it was there already. */
+  /** False when it was already there. */
   add(value: number): boolean {
     const slot = this.#slotOf(value);
     if (this.#slots[slot] === value) return false;

@@ -7,11 +7,11 @@ import { SEARCH_ERRORS } from "./errors.ts";
 import { fieldsOf, parseAroundSources } from "./raw-json.ts";
 
 /**
- * Keeps the fields of a document that others added: reads it, and writes it with the fields of the row over them, on the
- * condition that nobody has written it since. Whoever is late, be it another program or a runner that lost the pipeline,
- * meets a document that is no longer the one it read, and changes nothing.
+ * Keeps the fields of a document that others added: reads it, and writes it back with the fields of the row over them,
+ * provided nobody has written it since. A late writer, another program or a runner that lost the pipeline, finds that
+ * the document is no longer the one it read, and changes nothing.
  *
- * Such a write is made also when nothing would change: only then a late one is late for this document, too.
+ * The document is written even if nothing would change: only then is a late write too late for it.
  */
 export function mergingLines(client: SearchClient): BulkLines {
   return {
@@ -24,7 +24,7 @@ export function mergingLines(client: SearchClient): BulkLines {
   };
 }
 
-/** A document as it is at this moment, also when no search finds it yet. */
+/** A document as it is at this moment, even if no search finds it yet. */
 interface FoundDocument {
   readonly source: string;
   readonly seqNo: number;
@@ -47,7 +47,7 @@ function mergeFields(document: string, found: string): string {
   const names = new Set(own.map(({ name }) => name));
   const others = fieldsOf(found).filter(({ name }) => !names.has(name));
   const text = [...own, ...others].map(({ name, value }) => `${JSON.stringify(name)}:${value}`).join(",");
-  // A document is one line here; line breaks of others can only be between values.
+  // A document is one line here; line breaks that others wrote can only be between values.
   return `{${text.replace(/[\r\n]+/g, " ")}}`;
 }
 

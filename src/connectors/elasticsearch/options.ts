@@ -5,7 +5,7 @@ import { columnName, type PipelineConfig } from "../../domain/pipeline.ts";
 /** Passed on as it is; the cluster knows best what it means. */
 const jsonObject = z.record(z.string(), z.unknown());
 
-/** What only a search index can be told; the rest follows from the query. */
+/** Options that only a search index has; the rest follows from the query. */
 export const indexOptions = z.strictObject({
   mapping: z
     .record(columnName, jsonObject)
@@ -36,7 +36,7 @@ export const indexOptions = z.strictObject({
 });
 export type IndexOptions = z.infer<typeof indexOptions>;
 
-/** What would take the fields of others along, although merge promises to keep them. */
+/** Options that would remove fields that others added, although merge promises to keep them. */
 export function mergeProblems({ write, delete_when }: IndexOptions, { mode }: PipelineConfig): readonly CodedProblem[] {
   if (write !== "merge") return [];
   const problem = (message: string): CodedProblem => ({

@@ -4,7 +4,7 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 5000;
 
-/** How long trouble of the cluster is borne before the run gives up: each wait is longer than the one before. */
+/** How long a run puts up with a failing cluster before it gives up: each wait is longer than the last. */
 export class Patience {
   readonly #limitMs: number;
   readonly #lost: AbortSignal;
@@ -21,13 +21,13 @@ export class Patience {
     const now = performance.now();
     this.#since ??= now;
     if (now - this.#since > this.#limitMs) throw failure;
-    // Runners that met the same trouble do not all come back at the same moment.
+    // Jitter: runners that hit the same failure do not all come back at the same moment.
     const ms = Math.max(atLeastMs, this.#waitMs * (0.5 + Math.random() / 2));
     this.#waitMs = Math.min(this.#waitMs * 2, LONGEST_WAIT_MS);
     await delay(ms, undefined, { signal: this.#lost }).catch(() => {
       throw new VitrinaError(
         "LEASE_LOST",
-        "The run was to end, or its lease was lost, while the search cluster was away.",
+        "The run was told to end, or lost its lease, while the search cluster was unavailable.",
         { cause: failure },
       );
     });

@@ -22,7 +22,7 @@ export interface PointInTime {
 const KEEP_ALIVE = "10m";
 const DOCUMENTS_PER_PAGE = 2000;
 
-/** The two families have the same thing under different names. */
+/** Both products have the same feature under different names. */
 const CALLS = {
   elasticsearch: {
     open: (index: string) => `/${index}/_pit?keep_alive=${KEEP_ALIVE}`,
@@ -34,7 +34,7 @@ const CALLS = {
     open: (index: string) => `/${index}/_search/point_in_time?keep_alive=${KEEP_ALIVE}`,
     idOf: (body: unknown) => (body as { pit_id: string }).pit_id,
     close: (id: string) => ({ path: "/_search/point_in_time", body: { pit_id: [id] } }),
-    // It has no _shard_doc before version 3.3, and lets documents be sorted by their id.
+    // It has no _shard_doc before version 3.3, but can sort documents by id.
     order: "_id",
   },
 } as const;
@@ -47,7 +47,7 @@ export async function openPointInTime(
 ): Promise<PointInTime> {
   const calls = CALLS[dialect];
   const what = `read ${index}`;
-  // What was acknowledged, but cannot be found yet, would be missing.
+  // Without a refresh, documents that were acknowledged but are not searchable yet would be missing.
   await cluster.ask(what, { method: "POST", path: `/${index}/_refresh` });
   const id = calls.idOf((await cluster.ask(what, { method: "POST", path: calls.open(index) })).body);
 
@@ -79,7 +79,7 @@ export async function openPointInTime(
       }
     },
     async close() {
-      // It ends by itself; nobody has to wait for a cluster that is away.
+      // It expires by itself; there is no need to wait for a cluster that is down.
       const request = { method: "DELETE", ...calls.close(id) } as const;
       await client.send(request).catch(() => undefined);
     },

@@ -3,8 +3,8 @@
 const SOURCE = '"_source":';
 
 /**
- * Parses everything but the documents. In the place of each `_source` is its number in `sources`, which has them letter by
- * letter as they were sent.
+ * Parses everything but the documents. Each `_source` is replaced by its index in `sources`, which holds them letter
+ * by letter as they were sent.
  */
 export function parseAroundSources(answer: string): { readonly parsed: unknown; readonly sources: readonly string[] } {
   const sources: string[] = [];
@@ -43,7 +43,7 @@ function nextSource(text: string, from: number): number {
   return -1;
 }
 
-/** Where the value that begins there is followed by a comma, or by the end of what it is in. */
+/** The index where the value that begins at `at` ends: at a comma, or at the end of what it is in. */
 function endOfValue(text: string, start: number): number {
   let depth = 0;
   for (let at = start; at < text.length; at += 1) {

@@ -4,7 +4,7 @@ import type { RestoreRequest } from "../sink.ts";
 import type { SearchClient } from "./client.ts";
 import type { Cluster } from "./cluster.ts";
 import { SEARCH_ERRORS } from "./errors.ts";
-import { hurriedCluster } from "./hurried-cluster.ts";
+import { impatientCluster } from "./impatient-cluster.ts";
 import {
   addAlias,
   changeAliases,
@@ -15,7 +15,7 @@ import {
   restoredAlias,
 } from "./index-family.ts";
 
-/** The index that is searched and the one before change places, in one step. */
+/** Swaps the index that is searched with the previous one, in one step. */
 export async function restorePrevious(
   client: SearchClient,
   cluster: Cluster,
@@ -26,7 +26,7 @@ export async function restorePrevious(
   requireAlias(family);
   const { live, previous } = family;
   const done = restoredAlias(name, restoreId);
-  // Fulfilled by a runner that could not report it any more.
+  // Already done, by a runner that could not report it.
   if (live?.aliases.includes(done)) return;
   if (live === undefined || previous === undefined) {
     throw new VitrinaError(
@@ -46,11 +46,11 @@ export async function restorePrevious(
     addAlias(previous.index, done),
   ];
   await underLease(async () => {
-    const hurried = hurriedCluster(client, lost);
+    const impatient = impatientCluster(client, lost);
     await faultPoint("switch_ready");
-    const changed = await changeAliases(hurried, `bring back ${previous.index}`, actions);
+    const changed = await changeAliases(impatient, `bring back ${previous.index}`, actions);
     await faultPoint("alias_switched");
-    if (changed || (await readFamily(hurried, name)).live?.aliases.includes(done)) return;
+    if (changed || (await readFamily(impatient, name)).live?.aliases.includes(done)) return;
     throw new VitrinaError(
       SEARCH_ERRORS.SEARCH_BUSY,
       `The indexes of es:${name} were changed by somebody else at the same time.`,

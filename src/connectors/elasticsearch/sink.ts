@@ -5,7 +5,7 @@ import { type Cluster, patientCluster } from "./cluster.ts";
 import { openIndexComparison, requireLive } from "./comparison.ts";
 import { SEARCH_ERRORS } from "./errors.ts";
 import type { Dialect } from "./field-types.ts";
-import { hurriedCluster } from "./hurried-cluster.ts";
+import { impatientCluster } from "./impatient-cluster.ts";
 import { indexDefinition } from "./index-definition.ts";
 import { readFamily } from "./index-family.ts";
 import { indexWriter } from "./index-writer.ts";
@@ -17,14 +17,14 @@ import type { IndexTarget } from "./target.ts";
 import { dropLoadsOf, tidyFamily } from "./tidy-family.ts";
 
 export interface ElasticsearchSinkConfig extends ClusterConfig {
-  /** How long a run waits for a cluster that is away or overloaded, before its attempt fails. */
+  /** How long a run waits for a cluster that is down or overloaded, before its attempt fails. */
   readonly patienceMs: number;
 }
 
 /** For what needs no lease. */
 const NEVER = new AbortController().signal;
 
-/** Elasticsearch and OpenSearch; what differs between them is a name of a type. */
+/** Elasticsearch and OpenSearch; they differ in the name of one type. */
 export function openElasticsearchSink(config: ElasticsearchSinkConfig): Sink<IndexTarget, IndexOptions> {
   let opened: SearchClient | undefined;
   let dialect: Dialect | undefined;
@@ -65,7 +65,7 @@ export function openElasticsearchSink(config: ElasticsearchSinkConfig): Sink<Ind
 
     async clearAway({ target, pipelineId, options, isShared }) {
       const { client, name } = connect(target, NEVER);
-      const cluster = hurriedCluster(client, NEVER);
+      const cluster = impatientCluster(client, NEVER);
       await dropLoadsOf(cluster, name, pipelineId);
       return isShared ? null : tidyFamily(cluster, name, options);
     },
@@ -78,7 +78,7 @@ export function openElasticsearchSink(config: ElasticsearchSinkConfig): Sink<Ind
 }
 
 async function askDialect(cluster: Cluster): Promise<Dialect> {
-  // Elasticsearch may not tell this to every login, and its smallest distribution tells it to nobody.
+  // Elasticsearch may hide this from some logins, and its smallest distribution hides it from all.
   const { body } = await cluster.ask("reach the search cluster", { method: "GET", path: "/" }, [403, 405]);
   const { distribution } = (body as { version?: { distribution?: string } } | undefined)?.version ?? {};
   return distribution === "opensearch" ? "opensearch" : "elasticsearch";

@@ -17,7 +17,7 @@ export function parseIndex(index: string): IndexTarget {
   return { kind: "elasticsearch", index };
 }
 
-/** The aliases that stand beside the one people read. */
+/** The aliases beside the one that people read. */
 export function isOwnAlias({ index }: IndexTarget): boolean {
   return /__(?:previous$|write_|restored_)/.test(index);
 }

@@ -5,8 +5,8 @@ import type { IndexOptions } from "./options.ts";
 const DEFAULT_HOURS = 24;
 
 /**
- * Deletes what no alias leads to any more, and the previous index when it was kept long enough; tells until when it is
- * kept otherwise.
+ * Deletes what no alias leads to, and the previous index once it was kept long enough; otherwise returns until when it
+ * is kept.
  */
 export async function tidyFamily(cluster: Cluster, name: string, options: IndexOptions): Promise<Date | null> {
   const { live, previous, orphans } = await readFamily(cluster, name);
@@ -21,7 +21,7 @@ export async function tidyFamily(cluster: Cluster, name: string, options: IndexO
 
 const loadedAt = ({ mark }: FamilyIndex): number => Date.parse(mark?.loaded?.at ?? "") || 0;
 
-/** Ends all that a pipeline has under way here: unfinished loads go, and nothing of it can be written any more. */
+/** Ends everything a pipeline has under way here: unfinished loads are deleted, and it can write nothing more. */
 export async function dropLoadsOf(cluster: Cluster, name: string, pipelineId: string): Promise<void> {
   const { live, loading } = await readFamily(cluster, name);
   for (const { index, mark } of loading) if (mark?.pipeline_id === pipelineId) await dropIndex(cluster, index);

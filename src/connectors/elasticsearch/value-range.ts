@@ -44,7 +44,7 @@ function byWhole(a: string, b: string): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-/** A value of a document as PostgreSQL prints it, so that both sides of a report read alike. */
+/** A value of a document as PostgreSQL prints it, so that both sides of a report look the same. */
 export function textOf({ type }: Column, value: unknown): string | null {
   if (value === null || value === undefined) return null;
   if (typeof value === "boolean") return value ? "t" : "f";

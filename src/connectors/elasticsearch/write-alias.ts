@@ -6,7 +6,7 @@ import type { LoadParts } from "./loads/load.ts";
 const MOST_TRIES_TO_TAKE = 5;
 
 /**
- * Takes the right to write to an index away from every earlier claim of the pipeline. The claim writes through an alias
+ * Takes away the right to write to an index from every earlier claim of the pipeline. The claim writes through an alias
  * of its own, which the next claim removes: a request of a runner that lost its lease then has nowhere to go.
  */
 export async function takeWriteAlias(

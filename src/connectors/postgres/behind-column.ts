@@ -1,6 +1,6 @@
 /**
- * A common table expression, of which $1 and $2 are a relation and the number of its column: all relations that this
- * column comes from. A view's rule holds, for each of its columns, the table and the column that it shows; a partitioned or
+ * A common table expression over $1, a relation, and $2, the number of its column: all relations that this column
+ * comes from. A view's rule holds, for each of its columns, the table and the column that it shows; a partitioned or
  * inherited table has its parts.
  */
 export const BEHIND_COLUMN = `behind (relid, attnum) AS (

@@ -11,8 +11,8 @@ interface CachingSequence {
 
 /**
  * Sequences with a CACHE behind a column of the query: as identity, as serial, or by a default. Followed through views,
- * as far as they show the column as it is, and into the tables that inherit it. A column that is computed, and numbers
- * that a program gives out by itself, have no such trace.
+ * as far as they show the column as it is, and into the tables that inherit it. Computed columns, and numbers that
+ * a program assigns itself, leave no such trace.
  */
 export async function cachingSequences(client: Client, query: string, name: string): Promise<CachingSequence[]> {
   const columns = await describeColumns(client, query);

@@ -17,7 +17,7 @@ import { cachingSequences } from "./caching-sequences.ts";
 import { asSubquery } from "./query-text.ts";
 import { extended } from "./read-session.ts";
 
-/** What an incremental load must know of its source, asked where the values can be compared: in the source itself. */
+/** What an incremental load must know about its source; the source itself answers, since it can compare the values. */
 
 export async function requireUsableCursor(
   client: Client,
@@ -34,7 +34,7 @@ export async function requireUsableCursor(
   if (ofRows !== undefined) throw ofRows;
 }
 
-/** What the columns of the query alone tell; each problem with the field it is about. */
+/** Problems that the columns of the query alone show, each with the field it is about. */
 export function cursorColumnProblems(
   columns: readonly Column[],
   { key, idKey, lookbackNumbers }: CursorRules,
@@ -49,13 +49,13 @@ export function cursorColumnProblems(
   const refused = type === undefined ? undefined : cursorTypeProblem(key, type);
   if (refused !== undefined) return [...missing, refused];
   if (lookbackNumbers === 0 || type === undefined || isNumberType(type)) return missing;
-  const message = `lookback_numbers goes back in numbers, and ${quoteIdentifier(key)} is of type ${type}.`;
+  const message = `lookback_numbers is for keys that are numbers, and ${quoteIdentifier(key)} is of type ${type}.`;
   const problem = { pointer: "/lookback_numbers", message };
-  const hint = "Set it to 0; stamps of time have lookback_seconds.";
+  const hint = "Set it to 0; timestamps have lookback_seconds.";
   return [...missing, new VitrinaError("CURSOR_UNUSABLE", message, { problems: [problem], hint })];
 }
 
-/** A sequence that gives sessions numbers ahead: a session may commit the last of its share long after greater ones. */
+/** A sequence with a cache: a session may commit the last of its numbers long after others commit greater ones. */
 export async function numbersAheadProblems(
   client: Client,
   query: string,
@@ -65,14 +65,14 @@ export async function numbersAheadProblems(
   return sequences
     .filter(({ cache }) => lookbackNumbers < cache)
     .map(({ name, cache }) => {
-      const message = `${quoteIdentifier(key)} has its numbers from ${name}, which gives each session ${cache} at a time.`;
+      const message = `${quoteIdentifier(key)} gets its numbers from ${name}, which gives each session ${cache} at a time.`;
       const problems = [{ pointer: "/incremental_key", message }];
-      const hint = `Let its owner run ALTER SEQUENCE ${name} CACHE 1, use a stamp as incremental_key, or set lookback_numbers to at least ${cache}: to more than are given out while a session keeps some of its own.`;
+      const hint = `Let its owner run ALTER SEQUENCE ${name} CACHE 1, use a timestamp as incremental_key, or set lookback_numbers to at least ${cache}: to more than are handed out while a session still holds some of its own.`;
       return new VitrinaError("CURSOR_NUMBERS_AHEAD", message, { problems, hint });
     });
 }
 
-/** What only the rows tell. */
+/** Problems that only the rows show. */
 export async function cursorRowProblems(
   client: Client,
   query: string,
@@ -87,7 +87,7 @@ export async function cursorRowProblems(
   return [new VitrinaError("CURSOR_NULL", `The query returns rows whose ${quoteIdentifier(key)} is null.`)];
 }
 
-/** The class of a text that is no value of a type; anything else is trouble of another kind. */
+/** The error class of a text that is not a value of a type; any other error has another cause. */
 const NOT_A_VALUE = /^22/;
 
 /** A position may have been set by hand, or belong to a column that has changed its type. */
@@ -112,7 +112,7 @@ export async function requireFittingStart(
     await client.query("ROLLBACK");
     for (const { column, text } of casts) {
       await extended(client, `SELECT ${text}`).catch((cause: unknown) => {
-        const detail = `The position of the pipeline is no value of ${quoteIdentifier(column.name)}, which is of type ${column.type}.`;
+        const detail = `The position of the pipeline is not a value of ${quoteIdentifier(column.name)}, which is of type ${column.type}.`;
         throw new VitrinaError("STATE_UNUSABLE", detail, { cause });
       });
     }
@@ -120,7 +120,7 @@ export async function requireFittingStart(
   }
 }
 
-/** The horizon as a value of the key's type. A stamp without a zone may be of any zone, so the earliest counts. */
+/** The horizon as a value of the key's type. A timestamp without a zone may be in any zone, so the earliest counts. */
 function horizonAs(type: string, safe: string): string {
   const instant = `${quoteLiteral(safe)}::timestamptz`;
   if (type.startsWith("timestamp") && type.endsWith("with time zone")) return instant;
@@ -135,8 +135,8 @@ export async function nextStart(client: Client, end: EndOfLoad): Promise<NextSta
 
 /**
  * A number or a text cannot be compared with a moment. Its position waits as a candidate until every transaction that
- * was alive when it was reached has ended; the load that finds them ended has read their rows, for it started before.
- * Where no such transaction was left before the first read already, there is nothing to wait for.
+ * was alive when it was reached has ended; the load that finds them ended has read their rows, because it started
+ * before the candidate. If no such transaction was left even before the first read, there is nothing to wait for.
  */
 async function promoteCandidate(client: Client, end: EndOfLoad): Promise<NextStart> {
   const { previous, candidate, reached, safe, ceiling } = end;
@@ -145,7 +145,7 @@ async function promoteCandidate(client: Client, end: EndOfLoad): Promise<NextSta
     [candidate?.at ?? null, safe],
   );
   const at = rows[0]?.now ?? safe;
-  // Every row up to the ceiling was there to be read, so nothing has to wait but what came to be above it.
+  // Every row up to the ceiling could be read, so only what appeared above it has to wait.
   if (ceiling !== null && reached !== null) {
     if (reached.value === ceiling) return { watermark: reached, candidate: null };
     return { watermark: { value: ceiling, id: null }, candidate: { ...reached, at } };
@@ -156,7 +156,7 @@ async function promoteCandidate(client: Client, end: EndOfLoad): Promise<NextSta
   return { watermark, candidate: moved ? { ...reached, at } : null };
 }
 
-/** For keys that are stamps of time: as far as was read, but not beyond the horizon, and never back. */
+/** For keys that are timestamps: as far as was read, but not beyond the horizon, and never back. */
 async function horizonWatermark(client: Client, { keyType, previous, reached, safe }: EndOfLoad): Promise<Watermark> {
   if (reached === null || reached.value === null) return previous;
   const value = `${quoteLiteral(reached.value)}::${keyType}`;

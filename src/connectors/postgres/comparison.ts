@@ -29,7 +29,7 @@ type Standing = "settled" | "pending" | "refused";
 const STANDING = "vitrina.standing";
 const REFUSED = "vitrina.refused";
 
-/** A column with its numbered name in the temporary tables: those of the query may be any. */
+/** A column with its numbered name in the temporary tables, because names of the query could collide. */
 interface StagedColumn extends OrderColumn {
   readonly staged: string;
   readonly conversion: Conversion | undefined;
@@ -86,7 +86,7 @@ async function shapeOf(client: Client, table: TargetTable, incrementalKey: strin
   };
 }
 
-/** Made from the target itself, so that types and collations are its own; but values of another type come as they are. */
+/** Made from the target itself, to have its types and collations; but values of another type are staged as they are. */
 async function createTables(client: Client, shape: ComparedTable): Promise<void> {
   const { target, columns, key } = shape;
   const stored = ({ name, staged }: StagedColumn): string => `t.${quoteIdentifier(name)} AS ${staged}`;
@@ -103,7 +103,7 @@ async function createTables(client: Client, shape: ComparedTable): Promise<void>
   await createTrialTables(client, { columns: stagedNames(shape) });
 }
 
-/** The staged rows as a load would store them. What it would refuse has no value here, and stands as refused. */
+/** The staged rows as a load would store them. What it would refuse has no value here, and counts as refused. */
 function storedRows({ columns }: ComparedTable): string {
   const isRefused = ({ staged, conversion }: StagedColumn): string | undefined => conversion?.refuses?.(staged);
   const values = columns.map((column) => {
@@ -224,7 +224,7 @@ async function tryToStage(
 }
 
 async function compare(client: Client, shape: ComparedTable, limit: number): Promise<ComparisonResult> {
-  // Nobody else does it for a temporary table, and without it the planner would guess.
+  // Autovacuum does not analyze temporary tables, and without statistics the planner would guess.
   await client.query(`ANALYZE ${STAGE}`);
   await extended(client, findDifferences(shape));
   const source = await describeSource(client, shape);
@@ -234,7 +234,7 @@ async function compare(client: Client, shape: ComparedTable, limit: number): Pro
   return { source, target, ...differences };
 }
 
-/** Of several rows with one key the last counts: `ctid` grows as rows arrive. A row without a key stands for itself. */
+/** Of rows with the same key the last counts: `ctid` grows as rows arrive. A row without a key stands for itself. */
 function lastOfEachKey(shape: ComparedTable): string {
   const { columns, key } = shape;
   const rows = storedRows(shape);
@@ -295,7 +295,7 @@ async function describeRange(
   relation: string,
   columnOf: (column: StagedColumn) => string,
 ): Promise<Omit<TargetSide, "rows">> {
-  // With the relation's name, because ORDER BY would take a bare one for the printed text.
+  // Qualified, because ORDER BY would read a bare name as the output column, which is text.
   const nameOf = (column: StagedColumn): string => `r.${columnOf(column)}`;
   const outermost = async (columns: readonly StagedColumn[], direction: "ASC" | "DESC"): Promise<Row | undefined> => {
     const texts = columns.map((column) => `${nameOf(column)}::text`).join(", ");

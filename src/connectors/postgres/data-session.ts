@@ -9,6 +9,6 @@ export const EXACT_TEXT_SETTINGS = {
   bytea_output: "hex",
   extra_float_digits: "1",
   lc_monetary: "C",
-  // What the guard read as a text must not become something else on a server that is set up in the old way.
+  // What the guard read as a string must not become something else on a server with the old default.
   standard_conforming_strings: "on",
 } as const;

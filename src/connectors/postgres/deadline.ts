@@ -3,7 +3,7 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { StuckBackend } from "../../observability/stuck-backends.ts";
 import { type Client, type ConnectionOptions, connectForData } from "../../postgres/connection.ts";
 
-/** The server is given so much longer than its own limits to keep to them. */
+/** Extra time for the server to enforce its own limits. */
 const GRACE_MS = 2000;
 /** How long a backend may take to end. */
 const ENDING_MS = 5000;
@@ -11,14 +11,14 @@ const ENDING_MS = 5000;
 export interface Watched {
   readonly url: string;
   readonly applicationName: string;
-  /** Told of a backend that does not end, either. */
+  /** Called with a backend that does not end even when asked to. */
   readonly onStuck?: ((backend: StuckBackend) => void) | undefined;
 }
 
 /**
- * Ends `work` when its time is over, whatever the server does. A server looks at statement_timeout only in some places:
- * while it plans, neither that nor being asked to end reaches it. So the connection is given up, the backend is asked to
- * end from another one, and whoever waits gets an answer.
+ * Ends `work` when its time is up, whatever the server does. A server checks statement_timeout only in some places:
+ * while it plans, neither that nor a request to end reaches it. So the connection is given up, the backend is asked to
+ * end through another one, and the caller gets an answer.
  */
 export async function withDeadline<T>(
   client: Client,

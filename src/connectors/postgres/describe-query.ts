@@ -26,7 +26,7 @@ export function withoutOrigin({ origin: _, ...column }: DescribedColumn): Column
 
 const BEFORE_QUERY = "SELECT * FROM ";
 
-/** The same, also where names are missing or repeated. */
+/** The same, but allows missing and repeated names. */
 export async function describeColumns(client: Client, query: string): Promise<DescribedColumn[]> {
   const statement = `${BEFORE_QUERY}${asSubquery(query)} LIMIT 0`;
   const { fields } = await extended(client, statement).catch((error: unknown) => {
@@ -47,7 +47,7 @@ export async function describeColumns(client: Client, query: string): Promise<De
   });
 }
 
-/** Below a domain, or an array of one, lies another type, which may be a domain again; an enum is printed as text. */
+/** A domain, or an array of one, is based on another type, which may itself be a domain; an enum is printed as text. */
 const TYPES_OF_COLUMNS = `
   WITH RECURSIVE column_types (n, oid, modifier, brackets, depth) AS (
     SELECT n::int, c.oid, c.modifier, '', 0
@@ -86,7 +86,7 @@ export function columnNameProblems(columns: readonly Column[]): VitrinaError[] {
   ];
 }
 
-/** The server tells where in the whole statement it stumbled; a person wants to know where in the query. */
+/** The server gives the place in the whole statement; a person wants to know the place in the query. */
 function withPlace(failure: VitrinaError, error: unknown, query: string): VitrinaError {
   const position = Number((error as { position?: string }).position);
   const place = Number.isNaN(position) ? undefined : placeInQuery(query, position - BEFORE_QUERY.length);

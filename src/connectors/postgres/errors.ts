@@ -5,7 +5,7 @@ export const TABLE_ERRORS = defineErrors({
     422,
     "never",
     "Rules of the target rewrite what is written",
-    "Drop the rules (a trigger that raises an exception refuses rows, too, and those are set aside), or choose another target.",
+    "Drop the rules (use a trigger that raises an exception instead: the rows it refuses are set aside), or choose another target.",
   ),
   TARGET_ROWS_HIDDEN: entry(
     422,
@@ -29,6 +29,6 @@ export const TABLE_ERRORS = defineErrors({
     422,
     "never",
     "A column of the new table gets another type than in the source",
-    "Nothing to do if text serves. Otherwise create the table yourself, with a type of your own.",
+    "Nothing to do if text is fine. Otherwise create the table yourself, with the type you want.",
   ),
 });

@@ -6,7 +6,7 @@ import type { UnstampedKey } from "../source.ts";
 import { readStatement } from "./query-text.ts";
 import { extended, orderColumns } from "./read-session.ts";
 
-/** A table that the reader reads and Vitrina's own writer may fill: a mart that is the source of another one. */
+/** A table that the reader may read and Vitrina's own writer may fill: a mart that is the source of another one. */
 const MARTS_ARE_READ = `
   EXISTS (SELECT FROM pg_class c JOIN pg_roles writer ON writer.rolname = 'vitrina_writer'
            WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
@@ -37,8 +37,8 @@ const APPLIED_UNTIL = `
  * its beginning. So nothing older than the oldest transaction in flight can still appear. Two seconds cover the gap
  * between a session taking its start time and showing it.
  *
- * Where the transaction began on another server, its start is not known here; known is only up to when that server's
- * commits have arrived. Where even that is unknown, the position stays where it is.
+ * If the transaction began on another server, its start is not known here, only up to when that server's commits have
+ * arrived. If even that is unknown, the position stays where it is.
  */
 const HORIZON = `
   WITH oldest AS MATERIALIZED (SELECT min(a.xact_start) AS start FROM ${WRITERS})
@@ -63,7 +63,7 @@ const HORIZON = `
          END AS blind
     FROM (${APPLIED_UNTIL}) applied`;
 
-/** Waited when transactions in flight cannot be seen and the pipeline names no time of its own. */
+/** The least look-back when transactions in flight cannot be seen. */
 const DEFAULT_LOOKBACK_MS = 5 * 60 * 1000;
 
 export async function takeHorizon(client: Client, lookbackMs: number, key?: UnstampedKey): Promise<Horizon> {
@@ -73,7 +73,7 @@ export async function takeHorizon(client: Client, lookbackMs: number, key?: Unst
     greatest?.at ?? null,
   ]);
   const [row] = rows;
-  if (row === undefined) throw new VitrinaError("INTERNAL", "The source did not tell its time.");
+  if (row === undefined) throw new VitrinaError("INTERNAL", "The source did not return its time.");
   const method = row.blind === null ? "in-flight" : "look-back";
   const waitMs = method === "in-flight" ? lookbackMs : Math.max(lookbackMs, DEFAULT_LOOKBACK_MS);
   const { rows: shifted } = await client.query<{ safe: string }>(
@@ -86,7 +86,7 @@ export async function takeHorizon(client: Client, lookbackMs: number, key?: Unst
   return { now: row.now, safe: shifted[0]?.safe ?? row.safe, method, reason: row.blind, ceiling, behindAll };
 }
 
-/** The greatest value that can be seen of a key that is no time, and a moment after it was seen. */
+/** The greatest visible value of a key that is not a time, and a moment after it was seen. */
 async function greatestValue(
   client: Client,
   { query, column, after }: UnstampedKey,

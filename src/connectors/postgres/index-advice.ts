@@ -36,7 +36,7 @@ async function adviseFor(client: Client, relation: number, ordered: readonly Des
     [relation, numbers],
   );
   const [found] = rows;
-  if (found === undefined || first === undefined) return { kind: "unknown", reason: "Its table is not to be found." };
+  if (found === undefined || first === undefined) return { kind: "unknown", reason: "Its table was not found." };
   if (found.indexed === "t") return { kind: "indexed" };
   if (!["r", "p", "m"].includes(found.kind)) {
     const reason = `The query reads ${found.label}, which is not a table: the index belongs to the tables behind it.`;

@@ -7,8 +7,8 @@ import type { KeptCheckpoint, KeptPosition, SinkRequest } from "../sink.ts";
 
 /**
  * The target is in another database than the meta-store, so the two cannot commit together. A checkpoint of its own,
- * beside the data, commits with the data; the meta-store gets a copy afterwards. Its epoch is also the fence: whoever
- * takes the pipeline over writes a higher epoch here first, and from then on nobody else can commit.
+ * beside the data, commits with the data; the meta-store gets a copy afterwards. Its epoch is also the fence: a runner
+ * that takes the pipeline over first writes a higher epoch here, and from then on no other can commit.
  */
 export async function openKeptCheckpoint(
   client: Client,
@@ -21,7 +21,7 @@ export async function openKeptCheckpoint(
     pipeline_id uuid PRIMARY KEY, epoch bigint NOT NULL, batch_no bigint NOT NULL DEFAULT 0,
     scan_position text[], fingerprint text, safe_point text, updated_at timestamptz NOT NULL DEFAULT clock_timestamp())`)
     .catch((error: unknown) => {
-      // IF NOT EXISTS does not help against somebody who makes it this very moment.
+      // IF NOT EXISTS does not help if another session creates it at the same moment.
       if (!["23505", "42710", "42P07"].includes(sqlState(error) ?? "")) throw error;
     });
   const { rows } = await client.query(
@@ -69,7 +69,7 @@ export async function openKeptCheckpoint(
     forgetIn,
     forget: () =>
       forgetIn(client).catch((error: unknown) => {
-        throw databaseError(error, "forget the checkpoint beside the data");
+        throw databaseError(error, "delete the checkpoint beside the data");
       }),
   };
 }

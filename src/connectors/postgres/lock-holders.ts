@@ -6,9 +6,9 @@ import { quoteTable, type TableName } from "../../postgres/identifiers.ts";
 const LOCK_NOT_AVAILABLE = "55P03";
 
 /**
- * Sessions whose locks one may wait for, the strongest first: a writer of the table $1.$2, or without one a reader, whom
- * only the strongest lock of any table stops. Of the statement only its first word: the rest can hold values of rows. What
- * the role may not see is null.
+ * Sessions that may hold up another one, strongest lock first: a writer of the table $1.$2 or, without a table, a
+ * reader, which only the strongest lock on any table stops. Only the first word of the statement, since the rest can
+ * contain values of rows. What the role may not see is null.
  */
 const HOLDERS = `
   SELECT n.nspname AS schema, c.relname AS table, a.pid, a.usename, a.application_name, l.mode, a.xact_start,
@@ -24,8 +24,8 @@ const HOLDERS = `
    LIMIT 3`;
 
 /**
- * A lock that was waited for in vain names who holds it, as far as that can still be seen. Without a table it was one of
- * those that a query reads. The session must be outside a transaction.
+ * Adds to a lock timeout who holds the lock, as far as that can still be seen. Without a table it was one of those that
+ * a query reads. The session must be outside a transaction.
  */
 export async function namingHolders(
   client: Client,
@@ -40,7 +40,7 @@ export async function namingHolders(
   return new VitrinaError(failure.known, message, { cause: error });
 }
 
-/** Whoever locks rows locks the table weakly; nobody can see whether it was these rows that were waited for. */
+/** A session that locks rows locks the table weakly; whether these were the rows waited for cannot be seen. */
 function describe(holder: Record<string, string | null>): string {
   const { schema, table, pid, usename, application_name: program, mode, xact_start: since, verb } = holder;
   const facts = [`user ${usename}`, program ? `application "${program}"` : null, `${mode}`];

@@ -21,8 +21,8 @@ export function rowsDiffer({ columns }: Pick<MergedColumns, "columns">, left: st
 }
 
 /**
- * For the transaction of a batch: its few thousand rows find theirs in the target by the key. The planner takes such
- * reads for dear, and would rather read the whole target, again for every batch.
+ * For the transaction of a batch: its few thousand rows are looked up in the target by key. The planner overestimates
+ * the cost of such lookups, and would rather scan the whole target for every batch.
  */
 export const SEEK_BY_KEY = "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
 

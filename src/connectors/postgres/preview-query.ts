@@ -13,7 +13,7 @@ import { BEGIN, connectToSource, extended, sourceError } from "./read-session.ts
  */
 export async function previewQuery(config: Watched, request: PreviewRequest, signal: AbortSignal): Promise<Preview> {
   const deadline = performance.now() + request.timeoutMs;
-  // The server itself notices that nobody waits any more, and ends the query.
+  // The server itself notices when the client is gone, and ends the query.
   const client = await connectToSource(config, { client_connection_check_interval: "500ms" });
   const hangUp = (): void => void client.end();
   signal.addEventListener("abort", hangUp, { once: true });
@@ -64,7 +64,7 @@ async function firstRows(
   }
 }
 
-/** `format` prints a value as COPY does, which a cast to text does not for every type; it only knows no null. */
+/** `format` prints a value as COPY does, which a cast to text does not for every type; but it has no null. */
 function shortened({ name }: Column, characters: number): string {
   const cell = `q.${quoteIdentifier(name)}`;
   return `CASE WHEN num_nulls(${cell}) = 0 THEN left(format('%s', ${cell}), ${characters}) END`;

@@ -39,7 +39,7 @@ export interface Puller {
 
 interface Lane {
   readonly client: Client;
-  /** The stage may hold rows that nobody wants any more. */
+  /** The stage may hold rows that are no longer wanted. */
   isDirty: boolean;
 }
 
@@ -82,7 +82,7 @@ export function openPuller({ client, table, load, connect }: PullerParts): Pulle
     const free = behind.lane === first ? second : Promise.resolve(first);
     const next = { ...request, after: behind.position };
     const batch = free.then((lane) => stage(lane, next, limit));
-    batch.catch(() => undefined); // met when it is awaited
+    batch.catch(() => undefined); // handled when it is awaited
     ahead = { after: next.after, limit, batch };
   };
 
@@ -181,7 +181,7 @@ async function stageFromSource(
   }
 }
 
-/** The next batch begins behind the last key of this one: a second row with that key would be passed over. */
+/** The next batch begins after the last key of this one: a second row with that key would be skipped. */
 async function requireSingle(
   client: Client,
   request: ReadRequest,

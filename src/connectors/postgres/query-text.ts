@@ -12,8 +12,8 @@ export function asSubquery(query: string): string {
 }
 
 /**
- * Where in the query the character `position` of `asSubquery` stands. Positions count from 1, and in characters, not in
- * the halves of which JavaScript makes some. What lies behind the end, such as a missing bracket, counts as its end.
+ * Where in the query the character `position` of `asSubquery` stands. Positions count from 1, in characters, not in
+ * JavaScript's UTF-16 units. What lies past the end, such as a missing bracket, counts as its end.
  */
 export function placeInQuery(query: string, position: number): TextPlace | undefined {
   const characters = [...query.trimEnd()];
@@ -39,7 +39,7 @@ function orderBy(order: readonly OrderColumn[], alias = "q"): string {
   return order.map((column) => expression(column, alias)).join(", ");
 }
 
-/** Rows behind a position. One that names only the first columns stands before all rows that begin with it. */
+/** Rows after a position. One that names only the first columns stands before all rows that begin with it. */
 export function behind(position: ScanPosition, order: readonly OrderColumn[], alias = "q", inclusive = false): string {
   const bound = order.slice(0, position.length);
   const operator = inclusive || bound.length < order.length ? ">=" : ">";
@@ -65,7 +65,7 @@ const isNull = ({ name }: OrderColumn): string => `q.${quoteIdentifier(name)} IS
 const isNotNull = ({ name }: OrderColumn): string => `q.${quoteIdentifier(name)} IS NOT NULL`;
 
 /**
- * Rows that lack an ordering column behind the first compare with nothing, so no position may pass them over. The first
+ * Rows that lack an ordering column other than the first compare with nothing, so no position may skip them. The first
  * column stands by itself, so that an index can be entered by it.
  */
 function behindOrUnknown(position: ScanPosition, order: readonly OrderColumn[], inclusive: boolean): string {
@@ -92,7 +92,7 @@ export function readStatement(
   if (nulls === "excluded") conditions.push(...first.map(isNotNull));
   if (nulls === "none") conditions.push(...order.map(isNotNull));
   if (nulls === "only") conditions.push(...first.map(isNull));
-  // A row without a key is behind every position: it must be met, and refused, not passed over.
+  // A row without a key comes after every position: it must be read and refused, not skipped.
   const orMissing = order.map(isNull).join(" OR ");
   const filter =
     nulls === "last" && conditions.length > 0

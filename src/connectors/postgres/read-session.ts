@@ -32,7 +32,7 @@ export async function connectToSource(
       default_transaction_read_only: "on",
       // A load takes as long as it takes; silence is watched by the reader itself.
       statement_timeout: "0",
-      // A lock passes, which is told apart from a query that takes too long: so it comes before every other limit.
+      // Waiting for a lock is told apart from a slow query, because it passes: so this limit is the shortest.
       lock_timeout: "10s",
       client_connection_check_interval: "5s",
       jit: "off",
@@ -52,13 +52,13 @@ export async function openReadSession(config: PostgresSourceConfig, snapshot?: s
   return client;
 }
 
-/** Whoever borrows the session sets limits of his own; this is where his patience ends. */
+/** A borrower of the session sets its own limits; this one ends whatever exceeds them. */
 const LENDING_MS = 30_000;
 
 /** One connection for all questions that a run asks its source; each question has a snapshot of its own. */
 export interface QuestionSession {
   ask<T>(question: (client: Client) => Promise<T>): Promise<T>;
-  /** For whoever begins and ends transactions himself. */
+  /** For callers that begin and end transactions themselves. */
   lend<T>(use: (session: SqlSession) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
@@ -102,13 +102,13 @@ export function questionSession(
   };
 }
 
-/** A value the query itself cannot compute (division by zero) is the query's fault, not a row's of the target. */
+/** A value the query itself cannot compute (division by zero) is the query's fault, not that of a row in the target. */
 export function sourceError(error: unknown): VitrinaError {
   const failure = loadError(error, "read the source", "SOURCE_QUERY_FAILED");
   return failure.retry === "row" ? new VitrinaError("SOURCE_QUERY_FAILED", failure.message, { cause: error }) : failure;
 }
 
-/** The same, when the session may have waited for a lock. It is of no other use any more. */
+/** The same, if the session may have waited for a lock. The session is used for nothing else afterwards. */
 export async function lockedSourceError(client: Client, error: unknown): Promise<VitrinaError> {
   if (sqlState(error) !== undefined) await client.query("ROLLBACK").catch(() => undefined);
   return namingHolders(client, undefined, error, sourceError(error));

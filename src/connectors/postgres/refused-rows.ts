@@ -11,7 +11,7 @@ import { batchOfRows, type RowBatch } from "../row-batch.ts";
 /**
  * Finds the rows of a batch that the target refuses, and why, with a handful of statements however many they are. The
  * rows lie on the server as texts; there a block tries them range by range, and divides a range that fails, down to
- * the single row, whose own error is kept. Whatever refuses a row is found so: types, constraints, triggers.
+ * the single row, whose own error is kept. This finds whatever refuses a row: types, constraints, triggers.
  */
 
 export interface Trial {
@@ -32,12 +32,12 @@ interface RefusedAt {
 const TEXTS = "pg_temp.vitrina_texts";
 const REFUSED = "pg_temp.vitrina_refused";
 
-/** Of class data exception, and none of PostgreSQL's: a refusal of our own, with a whole sentence as its message. */
+/** In the class of data exceptions, but not one of PostgreSQL's: our own refusal, with a whole sentence as message. */
 export const VALUE_REFUSED = "22V01";
 
-/** Tried by one statement at most, which must end within its time. */
+/** The most rows that one statement tries: it must end within its time limit. */
 const MOST_ROWS_PER_STATEMENT = 10_000;
-/** Into how many parts a range is divided that has a refused row. */
+/** Into how many parts a range with a refused row is divided. */
 const PARTS_OF_RANGE = 16;
 
 export async function createTrialTables(client: Client, { columns }: Pick<Trial, "columns">): Promise<void> {
@@ -68,7 +68,7 @@ export async function findRefusedRows(
   return findInHalves(client, what, trial, batch.rows(), refused);
 }
 
-/** A text that the server's encoding does not have cannot even be laid there. */
+/** A text that the server's encoding cannot represent cannot even be stored there. */
 async function findInHalves(
   client: Client,
   what: string,
@@ -108,7 +108,7 @@ async function tryBatch(client: Client, what: string, trial: Trial, batch: RowBa
   });
 }
 
-/** The rows of a range with the types of the target. An input function reads each text, as COPY would have it. */
+/** The rows of a range with the types of the target. Input functions read each text, as COPY would. */
 function typedRows({ rowType, columns }: Trial): string {
   const texts = columns.map((name) => `t.${quoteIdentifier(name)}`).join(", ");
   const number = `t.${quoteIdentifier(numberColumn(columns))}`;
@@ -117,7 +117,7 @@ function typedRows({ rowType, columns }: Trial): string {
             WHERE ${number} >= _vitrina_from AND ${number} < _vitrina_to ORDER BY ${number} OFFSET 0) AS x)`;
 }
 
-/** What a part has written stays until all are tried, so that a row also meets those before it. */
+/** What a part has written stays until all are tried, so that a row can also conflict with earlier ones. */
 function tryRange(trial: Trial, from: number, to: number): string {
   return `DO ${quoteLiteral(`
     #variable_conflict use_column

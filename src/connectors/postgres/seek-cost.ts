@@ -4,13 +4,13 @@ import type { ReadRequest } from "../source.ts";
 import { asSubquery, readStatement } from "./query-text.ts";
 import { extended, orderColumns } from "./read-session.ts";
 
-/** Batches by their own statements may cost this much more than one statement for all: they hold no long snapshot. */
+/** One statement per batch may cost this much more than one statement for all: it holds no long snapshot. */
 const TOLERATED_FACTOR = 2;
 
 /**
  * Asks the planner: a query that can be entered at any position through an index gives a batch for a share of the
- * whole cost; one that must aggregate or sort first would do all its work again for every batch. `learned` is told how
- * many rows the planner expects, where it was asked.
+ * whole cost; one that must aggregate or sort first would do all its work again for every batch. `learned` is called
+ * with how many rows the planner expects, if it was asked.
  */
 export async function canSeek(
   client: Client,
@@ -28,14 +28,14 @@ export async function canSeek(
   return batch.cost * (whole.rows / batchSize) <= whole.cost * TOLERATED_FACTOR;
 }
 
-/** Batches by position pass rows without a key over, so these must be met another way: by reading all at once. */
+/** Batches by position skip rows without a key, so those must be read another way: all at once. */
 async function hasNulls(client: Client, { query, orderBy }: ReadRequest): Promise<boolean> {
   const missing = orderBy.map((name) => `q.${quoteIdentifier(name)} IS NULL`).join(" OR ");
   const { rows } = await extended(client, `SELECT EXISTS (SELECT 1 FROM ${asSubquery(query)} WHERE ${missing})`);
   return rows[0]?.[0] === "t";
 }
 
-/** How many rows a read will give, as the planner guesses; null where its guess is worth nothing. */
+/** How many rows the planner expects a read to give; null if its estimate is worthless. */
 export async function estimateRows(client: Client, request: ReadRequest): Promise<number | null> {
   const order = await orderColumns(client, request.columns, request.orderBy);
   const { rows, isTrusted } = await estimate(client, readStatement(request, order));
@@ -63,7 +63,7 @@ async function estimate(client: Client, statement: string): Promise<Estimate> {
   return { cost: plan["Total Cost"] ?? 0, rows: plan["Plan Rows"] ?? 0, isTrusted: isCounted(plan) };
 }
 
-/** How many groups, distinct rows or results of a function there are the planner can only guess. */
+/** The planner can only guess how many groups, distinct rows or function results there are. */
 const GUESSED = /Aggregate|Group|Unique|SetOp|ProjectSet|Function Scan|Recursive Union|Limit/;
 
 function isCounted({ "Node Type": type, Strategy: strategy, Plans: parts = [] }: CostNode): boolean {

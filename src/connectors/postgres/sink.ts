@@ -74,7 +74,7 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink<TableTarget> 
         await dropTables(client, loadTables(target, pipelineId));
         return null;
       } catch (error) {
-        throw databaseError(error, "clear an unfinished load away");
+        throw databaseError(error, "clear away an unfinished load");
       } finally {
         await client.end();
       }
@@ -86,7 +86,7 @@ function openWriterSession(config: PostgresSinkConfig, endSignal?: AbortSignal):
   return openSession(config, { lockMs: config.lockTimeoutMs, idleMs: config.idleTimeoutMs }, endSignal);
 }
 
-/** An address may lead to another server now: after a failover, or by a name of several servers. */
+/** The address may now lead to another server: after a failover, or if its name stands for several servers. */
 async function openSibling(config: PostgresSinkConfig, mark: DatabaseMark, endSignal: AbortSignal): Promise<Client> {
   const client = await openWriterSession(config, endSignal);
   if (await seesMark(client, mark)) return client;

@@ -18,15 +18,15 @@ interface SourceInspectorConfig extends Watched, GuardRules {
   readonly timeoutMs: number;
 }
 
-/** Answers with the very functions that a run decides by, only with less time for each. */
+/** Answers with the same functions that a run uses, but with less time for each. */
 export function openSourceInspector(config: SourceInspectorConfig): SourceInspector {
-  // Whoever waits for the owner of a table to finish changing it waits no longer than for anything else.
+  // A wait for someone's ALTER TABLE has the same limit as everything else.
   const session = questionSession(
     { ...config, readTimeoutMs: config.timeoutMs },
     { lock_timeout: `${config.timeoutMs}ms` },
   );
   const audit = async (query: string): Promise<void> => {
-    // What the text alone tells needs no connection.
+    // What the text alone shows needs no connection.
     await checkQuery(query, config);
     await session.lend((lent) => auditQuery(lent, query, config));
   };

@@ -7,7 +7,7 @@ import { type DescribedColumn, describeColumns } from "./describe-query.ts";
 import { upTo } from "./query-text.ts";
 import { orderColumns } from "./read-session.ts";
 
-/** The timeline that the next write goes to; a standby tells the one of its last restart point. */
+/** The timeline that the next write goes to; a standby reports that of its last restart point. */
 const SERVER = `
   SELECT (SELECT system_identifier FROM pg_control_system())::text AS system,
          CASE WHEN pg_is_in_recovery() THEN (SELECT lpad(to_hex(timeline_id), 8, '0') FROM pg_control_checkpoint())
@@ -17,7 +17,7 @@ const DATABASE = `
   SELECT (SELECT oid FROM pg_database WHERE datname = current_database())::text AS database,
          CASE WHEN NOT pg_is_in_recovery() THEN pg_snapshot_xmax(pg_current_snapshot()) END::text AS next`;
 
-/** A materialised view has a new place after each refresh, so of that only the oid counts. */
+/** A materialised view gets new storage with each refresh, so only its oid counts. */
 const TABLES = `
   WITH RECURSIVE ${BEHIND_COLUMN}
   SELECT c.oid::text AS oid, CASE WHEN c.relkind = 'r' THEN c.relfilenode END::text AS place,
@@ -44,7 +44,7 @@ async function tablesOf(client: Client, column: DescribedColumn | undefined): Pr
   return (await client.query<Record<keyof MarkedTable, string>>(TABLES, [relation, number])).rows;
 }
 
-/** The table that all parts of a table belong to in the end, and the name that the column has there. */
+/** The root table that all parts belong to, and the name that the column has there. */
 const ROOTS = `
   WITH RECURSIVE ${BEHIND_COLUMN}, up (part, relid) AS (
     SELECT oid, oid FROM unnest($3::oid[]) AS oid
@@ -57,7 +57,7 @@ const ROOTS = `
     JOIN pg_attribute a ON a.attrelid = up.relid AND a.attnum = behind.attnum
    WHERE NOT EXISTS (SELECT FROM pg_inherits i JOIN behind b ON b.relid = i.inhparent WHERE i.inhrelid = up.relid)`;
 
-/** True when one of these parts has a row up to the value, or when nobody can tell. */
+/** True when one of these parts has a row up to the value, or when that is unknown. */
 export async function partsReachBack(
   client: Client,
   query: string,
@@ -89,7 +89,7 @@ export async function partsReachBack(
   return roots.length === 0;
 }
 
-/** Hosted servers may keep these to themselves: then there is nothing to compare. */
+/** Hosted servers may hide these: then there is nothing to compare. */
 async function askServer(client: Client): Promise<Parts> {
   await client.query("SAVEPOINT server");
   try {

@@ -62,7 +62,7 @@ async function openReader(config: PostgresSourceConfig, request: ReadRequest): P
     await describeQuery(client, request.query);
     const order = await orderColumns(client, request.columns, request.orderBy);
     const stream = client.query(copyTo(`COPY (${readStatement(request, order)}) TO STDOUT`));
-    // A stream that is given up half-way reports it; whoever reads it learns of trouble by reading.
+    // A stream that is abandoned half-way emits an error; the reader learns of real errors by reading.
     stream.on("error", () => undefined);
     const reader = new CopyTextReader(stream);
     return {

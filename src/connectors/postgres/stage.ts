@@ -7,8 +7,8 @@ import { VALUE_REFUSED } from "./refused-rows.ts";
 import { columnDefinitions, nameList, type TargetTable } from "./target-table.ts";
 
 /**
- * Every batch first lands in a temporary table; from there it is applied by SQL. It has the target's types, but where
- * the query has another: there values arrive as they are, and are converted on the way into the target.
+ * Every batch first lands in a temporary table; from there it is applied by SQL. It has the target's types, except
+ * where the query has another: there values are staged as they are, and converted on the way into the target.
  */
 export const STAGE = "pg_temp.vitrina_stage";
 
@@ -39,7 +39,7 @@ function storedColumns({ columns, conversions }: TargetTable): string {
     .join(", ");
 }
 
-/** Of several rows with one key the last in reading order counts: `ctid` grows as rows arrive. */
+/** Of several rows with the same key, the last one read counts: `ctid` grows as rows arrive. */
 export function lastOfEachKey(table: TargetTable, relation = STAGE): string {
   const keys = nameList(table.key);
   return `(SELECT DISTINCT ON (${keys}) ctid, ${storedColumns(table)} FROM ${relation} AS r ORDER BY ${keys}, ctid DESC)`;
@@ -84,12 +84,12 @@ export async function inspectStage(
     relation: duplicates === 0 ? allRows(table) : lastOfEachKey(table),
     distinct: Number(distinct),
     duplicates,
-    // Rows that lack one of them are not read in this way.
+    // Rows that lack one of them are not read this way.
     position: values.map((value) => value ?? ""),
   };
 }
 
-/** The server would cut or round some values without a word; such a row is refused, on every data path. */
+/** The server would silently cut or round some values; such a row is refused, on every data path. */
 async function requireUnchanged(client: Client, table: TargetTable): Promise<void> {
   const refusal = refusalOf(table);
   if (refusal === undefined) return;

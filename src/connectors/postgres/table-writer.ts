@@ -97,7 +97,7 @@ async function writeAll(
   return { ...(await load.apply(client, { rows, range, complete: true })), rejects: [] };
 }
 
-/** The stage may hold the batch before, or one that failed. */
+/** The stage may still hold the previous batch, or one that failed. */
 async function stageRows(client: Client, table: TargetTable, batch: RowBatch): Promise<void> {
   await client.query(`TRUNCATE ${STAGE}`);
   if (batch.count === 0) return;
@@ -107,7 +107,7 @@ async function stageRows(client: Client, table: TargetTable, batch: RowBatch): P
 
 /**
  * Some rows of the batch were refused. They are found and set aside, and the others are written; nothing is deleted in
- * their range, because a refused row still stands for its row in the target.
+ * their range, because a refused row still accounts for its row in the target.
  */
 async function writeGoodRows(
   { client, table, load }: TableWriterParts,

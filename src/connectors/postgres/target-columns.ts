@@ -11,9 +11,9 @@ export interface ExistingColumn extends Column {
   readonly required: boolean;
   /** A row without a value for it gets one. */
   readonly filled: boolean;
-  /** It computes itself, and takes no value. */
+  /** It is computed, and takes no value. */
   readonly computed: boolean;
-  /** The built-in type below a domain, or that it is another name for. */
+  /** The built-in type under a domain, or the one that it is another name for. */
   readonly baseType?: string;
   /** Of an enum. */
   readonly labels?: readonly string[];
@@ -55,7 +55,7 @@ export async function readColumns(client: Client, label: string): Promise<Existi
   }));
 }
 
-/** How values get into columns of another type than theirs. */
+/** How values are converted for columns of another type. */
 export type Conversions = ReadonlyMap<string, Conversion>;
 
 export function conversionsInto(existing: readonly ExistingColumn[], columns: readonly Column[]): Conversions {
@@ -68,7 +68,7 @@ export function conversionsInto(existing: readonly ExistingColumn[], columns: re
   return found;
 }
 
-/** What the types alone tell: such a column would change values, or take none of them. */
+/** Problems that the types alone show: such a column would change values, or take none of them. */
 export function typeProblems(
   label: string,
   existing: readonly ExistingColumn[],

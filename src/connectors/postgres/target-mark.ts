@@ -43,8 +43,8 @@ async function isEmpty(client: Client, name: TableName): Promise<boolean> {
 }
 
 /**
- * VACUUM FULL and CLUSTER give a table a new place, and so does TRUNCATE; but they keep by which transaction a row was
- * written. That number has 32 bits and wraps around, so it is compared by its distance from the next one.
+ * VACUUM FULL and CLUSTER give a table new storage, as TRUNCATE does; but they keep which transaction wrote each
+ * row. That number has 32 bits and wraps around, so it is compared by its distance from the next one.
  */
 async function hasRowBefore(client: Client, name: TableName, asOf: string): Promise<boolean> {
   const { rows } = await client.query(

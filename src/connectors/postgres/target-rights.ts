@@ -4,9 +4,9 @@ import { quoteIdentifier, type TableName } from "../../postgres/identifiers.ts";
 import type { SinkRequest } from "../sink.ts";
 import { TABLE_ERRORS } from "./errors.ts";
 
-/** What the owner of a table decides about those who write to it. */
+/** What the owner of a table allows those who write to it. */
 export interface TargetRules {
-  /** A load would fail, or lose rows without a word. */
+  /** With these a load would fail, or lose rows silently. */
   readonly problems: readonly VitrinaError[];
   readonly warnings: readonly VitrinaError[];
   /** A trigger sees each row before it is written, and may leave it out. */
@@ -64,7 +64,7 @@ export async function readTargetRules(
   };
 }
 
-/** A new table, and what a full load keeps beside its target until it is done, need a place. */
+/** A new table, and the tables a full load keeps beside its target until it is done, need a schema to be in. */
 export async function schemaProblems(
   client: Client,
   { schema }: TableName,
@@ -107,7 +107,7 @@ function secured(label: string, role: string): VitrinaError {
   return new VitrinaError(TABLE_ERRORS.TARGET_ROWS_HIDDEN, message);
 }
 
-/** A row that was written has its key in the target, wherever a trigger took it. */
+/** The key of a written row is in the target, wherever a trigger moved the row. */
 export async function requireNoneLeftOut(
   client: Client,
   target: string,

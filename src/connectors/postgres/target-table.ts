@@ -24,7 +24,7 @@ export interface TargetTable {
   readonly name: TableName;
   readonly exists: boolean;
   readonly columns: readonly Column[];
-  /** Of those columns whose values come in another type. */
+  /** For columns whose values arrive in another type. */
   readonly conversions: Conversions;
   readonly key: readonly OrderColumn[];
   /** True when ranges of the key, compared by bytes, can use the key's index. */
@@ -35,9 +35,9 @@ export interface TargetTable {
   readonly warnings: readonly VitrinaError[];
 }
 
-/** What a load wants of its target. */
+/** What a load needs of its target. */
 interface TableQuestion extends Pick<SinkRequest, "key" | "createTarget" | "addColumns"> {
-  /** `undefined`: not known yet; then they are not compared. */
+  /** `undefined`: not known yet, so they are not compared. */
   readonly columns: readonly Column[] | undefined;
   /** `undefined`: it is only read. */
   readonly load?: SinkRequest["load"] | undefined;
@@ -48,9 +48,9 @@ export interface TargetInspection {
   readonly exists: boolean;
   /** Those of the table; empty when there is none. */
   readonly existing: readonly ExistingColumn[];
-  /** What the query has and the table has not. */
+  /** In the query, but not in the table. */
   readonly missing: readonly Column[];
-  /** What the table has and the query has not. */
+  /** In the table, but not in the query. */
   readonly extra: readonly string[];
   readonly key: readonly string[];
   readonly rangesUseIndex: boolean;
@@ -77,7 +77,7 @@ export async function readTargetTable(client: Client, name: TableName, request: 
   return targetTableOf(client, name, request.columns, { ...inspection, existing });
 }
 
-/** A table that is dropped or renamed between two looks at it seems to lack its columns: that passes. */
+/** A table that is dropped or renamed while it is inspected seems to lack its columns: that is worth a retry. */
 async function requireSettled(
   client: Client,
   name: TableName,
@@ -86,7 +86,7 @@ async function requireSettled(
 ): Promise<void> {
   const again = await inspectTargetTable(client, name, request);
   if (again.problems[0]?.message === problem.message) return;
-  throw new VitrinaError("TARGET_CHANGED", `${quoteTable(name)} was changed by somebody while the run opened it.`);
+  throw new VitrinaError("TARGET_CHANGED", `${quoteTable(name)} was changed while the run opened it.`);
 }
 
 export async function inspectTargetTable(
@@ -184,7 +184,7 @@ export async function targetTableOf(
   const typeOf = (column: Column): string =>
     existing.find((known) => known.name === column.name)?.type ?? newColumn(column).type;
   const columns = wanted.map((column) => ({ name: column.name, type: typeOf(column) }));
-  // The source reads in its own order; where the target sorts otherwise, a batch is no range of it.
+  // The source reads in its own order; if the target sorts differently, a batch is not a range of it.
   const sortsAlike = wanted.every((column) => !key.includes(column.name) || sortAlike(column.type, typeOf(column)));
   return {
     name,
@@ -235,7 +235,7 @@ function missingColumnProblems(label: string, missing: readonly Column[]): Vitri
 function requiredProblem(label: string, extra: readonly ExistingColumn[]): VitrinaError[] {
   const required = extra.filter((column) => column.required);
   if (required.length === 0) return [];
-  const message = `${label} demands a value for ${quoteNames(required)}, and the query returns none.`;
+  const message = `${label} requires a value for ${quoteNames(required)}, and the query returns none.`;
   return [new VitrinaError("TARGET_COLUMN_REQUIRED", message)];
 }
 

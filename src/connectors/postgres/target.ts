@@ -11,7 +11,7 @@ export interface TableTarget {
 
 /** PostgreSQL cuts longer names silently, so two targets could turn out to be one table. */
 const MAX_IDENTIFIER_BYTES = 63;
-/** Two names of 63 quotes each, all doubled, and the dot between them: nothing longer can be valid. */
+/** Two names of 63 quotes each, all doubled and quoted, with a dot between them: nothing longer can be valid. */
 const MAX_TEXT_LENGTH = 2 * (2 * MAX_IDENTIFIER_BYTES + 2) + 1;
 
 const NAME = '("(?:[^"]|"")*"|[^".]+)';

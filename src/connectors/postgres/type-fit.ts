@@ -2,7 +2,7 @@ import { quoteLiteral } from "../../postgres/identifiers.ts";
 
 /**
  * Which values of one type a column of another takes. One rule for every data path: a value arrives as it is, or its row
- * is refused; it is never changed. Where the types alone tell that a value could be changed (rounded, cut), or that
+ * is refused; it is never changed. If the types alone show that a value could be changed (rounded, cut), or that
  * PostgreSQL would not assign it, the pair does not fit at all, and a run ends before its first row.
  */
 export type Fit = "same" | Conversion | Misfit;
@@ -15,7 +15,7 @@ export interface Conversion {
   convert(value: string): string;
   /** True for a value that the target cannot take as it is; absent where there is none. */
   readonly refuses?: (value: string) => string;
-  /** Why it cannot, to go behind the column's name: "is longer than 3 characters". */
+  /** Why it cannot, to follow the column's name: "is longer than 3 characters". */
   readonly reason?: string;
 }
 
@@ -30,7 +30,7 @@ interface SourceType {
 
 interface TargetType {
   readonly type: string;
-  /** Of a domain: what is below it. */
+  /** Of a domain: its base type. */
   readonly baseType?: string;
   /** Of an enum. */
   readonly labels?: readonly string[] | undefined;
@@ -40,7 +40,7 @@ export function fitOf(source: SourceType, target: TargetType): Fit {
   const base = target.baseType ?? target.type;
   const plain = source.plainType ?? source.type;
   if (source.type === target.type || plain === base) return "same";
-  // A type that only the source knows is staged as the text that it prints.
+  // A type that only the source knows is staged as its text.
   const staged = isBuiltIn(plain) ? plain : "text";
   const rule =
     target.labels === undefined ? conversionOf(parseType(plain), parseType(base)) : toLabel(plain, target.labels);
@@ -54,7 +54,7 @@ export function fitOf(source: SourceType, target: TargetType): Fit {
   };
 }
 
-/** Of types outside pg_catalog `format_type` prints the schema, too. */
+/** For types outside pg_catalog, `format_type` also prints the schema. */
 export function isBuiltIn(type: string): boolean {
   return !/[."]/.test(type) || type.startsWith('"char"');
 }
@@ -73,11 +73,11 @@ function parseType(type: string): ParsedType {
   return { name: before + after, modifier: (modifier ?? "").split(",").filter(Boolean).map(Number), isArray };
 }
 
-/** A string says why there is none. */
+/** A string says why there is no rule. */
 type Rule = { readonly via?: string; readonly refuses?: (value: string) => string; readonly reason?: string } | string;
 
 const FITS: Rule = {};
-const NO_ASSIGNMENT = "PostgreSQL assigns no such value to it";
+const NO_ASSIGNMENT = "PostgreSQL cannot assign such a value to it";
 const ROUNDS = "values could be rounded";
 const CUTS = "values could be cut";
 
@@ -124,7 +124,7 @@ const INTEGERS: Readonly<Record<string, { readonly digits: number; readonly leas
 
 /**
  * True when both sort in the same order, so that a range of one is a range of the other. A type of that name in another
- * database may sort otherwise, as an enum does, and the writer may not be allowed to name it.
+ * database may sort differently, as an enum may, and the writer may not be allowed to name it.
  */
 export function sortAlike(source: string, target: string): boolean {
   return (source === target && isBuiltIn(source)) || (source in INTEGERS && target in INTEGERS);
@@ -154,7 +154,7 @@ function withinRange({ name }: ParsedType): Rule {
   return { refuses: (value) => `${value} NOT BETWEEN ${least} AND ${most}`, reason: `is out of the range of ${name}` };
 }
 
-/** `digits` before the point and `scale` behind it, into a numeric. */
+/** `digits` before the point and `scale` after it, into a numeric. */
 function withinDigits(digits: number, scale: number, { modifier: [precision, places = 0] }: ParsedType): Rule {
   if (precision === undefined) return FITS;
   if (places < scale) return ROUNDS;
@@ -171,7 +171,7 @@ function fromFloat({ name }: ParsedType): Rule | undefined {
   return name in INTEGERS || name === "numeric" ? ROUNDS : undefined;
 }
 
-/** Microseconds, where nothing else is said. */
+/** Microseconds, unless the type says otherwise. */
 const FINEST = 6;
 
 /** Sessions are in UTC on both sides, so a moment keeps its value with and without a zone. */
@@ -198,7 +198,7 @@ function isText({ name, isArray }: ParsedType): boolean {
   return TEXTS.has(name) && !isArray;
 }
 
-/** Everything can be printed. `character` is padded: of a longer one something is always cut, if only blanks. */
+/** Everything has a text. `character` is padded: a longer one always loses something, if only blanks. */
 function toText(source: ParsedType, target: ParsedType): Rule {
   const [length] = target.modifier;
   const isPadded = source.name === "character" && !source.isArray;
@@ -214,7 +214,7 @@ function toText(source: ParsedType, target: ParsedType): Rule {
   };
 }
 
-/** `character` forgets blanks at the end. */
+/** `character` drops trailing blanks. */
 function withoutTrailingBlanks(length?: number): Rule {
   const isLonger = (value: string): string =>
     length === undefined ? "" : `char_length(${value}::text) > ${length} OR `;
@@ -225,7 +225,7 @@ function withoutTrailingBlanks(length?: number): Rule {
   };
 }
 
-/** A label arrives as it is, or is none of the target's. */
+/** A label arrives as it is, or is not one of the target's. */
 function toLabel(plain: string, labels: readonly string[]): Rule {
   if (!isText(parseType(plain))) return NO_ASSIGNMENT;
   return {

@@ -4,7 +4,7 @@ import { asSubquery } from "./query-text.ts";
 import { extended } from "./read-session.ts";
 
 /**
- * True when it is proven that no two rows of the query have the same values in these columns; nulls aside. The columns
+ * True when it is proven that no two rows of the query have the same non-null values in these columns. The columns
  * must show those of a unique index as they are, and the query must read that table once and nothing else: then it
  * gives each of its rows at most once.
  */

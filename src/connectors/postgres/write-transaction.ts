@@ -10,7 +10,7 @@ import type { TableLoad } from "./loads/load.ts";
 import { inWordsOfTarget } from "./loads/load-table.ts";
 import { namingHolders } from "./lock-holders.ts";
 
-/** By push-down the session has read the source before, where a function that got past the audit may have changed it. */
+/** With push-down the session has read the source before, where a function that got past the audit may have set it. */
 const OWN_SEARCH_PATH = "SET LOCAL search_path = pg_catalog, pg_temp";
 
 export const beginBatch = ({ batchSettings }: TableLoad): string => `BEGIN; ${OWN_SEARCH_PATH}; ${batchSettings}`;
@@ -47,7 +47,7 @@ export async function inOpenTransaction<T extends object>(
   return { ...done, transaction: preparing(client, table), commit, rollback };
 }
 
-/** The statements of a checkpoint come again with every batch: the server parses and plans them once. */
+/** The statements of a checkpoint repeat with every batch: the server parses and plans them once. */
 function preparing(client: Client, table: TableName): SqlSession {
   return {
     query: (text, values) =>

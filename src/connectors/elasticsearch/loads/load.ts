@@ -20,23 +20,23 @@ export interface LoadParts {
   readonly family: IndexFamily;
 }
 
-/** How documents get into the index that is searched: one file per way. */
+/** How documents get into the index that is searched: one file per strategy. */
 export interface IndexLoad extends Pick<SinkWriter, "takeMark" | "lossSince"> {
-  /** For people. */
+  /** Shown to people. */
   readonly name: string;
   /** True when an unfinished load is there to be continued. */
   readonly resumed: boolean;
   begin(): Promise<void>;
-  /** Asked before the first batch: the alias to write through, which no earlier claim can use any more. */
+  /** Called before the first batch: the alias to write through, which no earlier claim can use. */
   takeWriteAlias(): Promise<string>;
   /** Called with each batch that was written. */
   count(result: BulkResult): void;
   /** `batchNo` is that of the last batch. Throws when the guard forbids what would be deleted. */
   finish(batchNo: number, guard: DeletionGuard): Promise<{ rows_deleted: number }>;
-  /** After `finish`, while nobody can take the pipeline over. May be repeated. */
+  /** After `finish`, while no other runner can take the pipeline over. May be repeated. */
   makeVisible(): Promise<void>;
   giveUp(): Promise<void>;
-  /** After a load, however it became visible: what nobody needs any more goes. */
+  /** After a load, however it became visible: deletes what is no longer needed. */
   tidyUp(): Promise<void>;
 }
 

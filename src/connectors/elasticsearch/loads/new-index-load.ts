@@ -3,7 +3,7 @@ import { faultPoint } from "../../../observability/fault-points.ts";
 import { requireFewDeletions } from "../../deletion-guard.ts";
 import { createIndex, putMark } from "../create-index.ts";
 import { SEARCH_ERRORS } from "../errors.ts";
-import { hurriedCluster } from "../hurried-cluster.ts";
+import { impatientCluster } from "../impatient-cluster.ts";
 import {
   type AliasAction,
   addAlias,
@@ -127,13 +127,13 @@ function ownAliasOf({ name, request: { claim } }: LoadParts): string {
 async function switchTo(parts: LoadParts, index: string, isLive: boolean): Promise<void> {
   const { client, name, request } = parts;
   const ownAlias = ownAliasOf(parts);
-  const hurried = hurriedCluster(client, request.lost);
+  const impatient = impatientCluster(client, request.lost);
   const actions = isLive ? [removeAlias(index, ownAlias)] : switchActions(parts, index);
   await faultPoint("switch_ready");
-  const changed = await changeAliases(hurried, `switch ${name} to ${index}`, actions);
+  const changed = await changeAliases(impatient, `switch ${name} to ${index}`, actions);
   await faultPoint("alias_switched");
   if (changed) return;
-  const { live } = await readFamily(hurried, name);
+  const { live } = await readFamily(impatient, name);
   if (live?.index === index && !live.aliases.includes(ownAlias)) return;
   throw new VitrinaError(
     SEARCH_ERRORS.SEARCH_BUSY,

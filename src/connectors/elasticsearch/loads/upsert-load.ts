@@ -46,15 +46,15 @@ export function upsertLoad(parts: LoadParts): IndexLoad {
 }
 
 /**
- * Versions grow with the claims of one pipeline, so two of them would shut each other out. Documents are found by their
- * key, so another key would double them.
+ * Versions grow with the claims of one pipeline, so two pipelines would shut each other out. Documents are found by
+ * their key, so another key would duplicate them.
  */
 function requireFitting({ name, key, request }: LoadParts, { mark }: FamilyIndex): void {
   if (mark === undefined) return;
   if (mark.pipeline_id !== request.claim.pipelineId) {
     throw new VitrinaError(
       SEARCH_ERRORS.INDEX_DIFFERS,
-      `es:${name} was filled by another pipeline (${mark.pipeline_id}); an index has one that keeps it up to date.`,
+      `es:${name} was filled by another pipeline (${mark.pipeline_id}); an index is kept up to date by one pipeline only.`,
     );
   }
   if (JSON.stringify(mark.key) === JSON.stringify(key)) return;
@@ -65,7 +65,7 @@ function requireFitting({ name, key, request }: LoadParts, { mark }: FamilyIndex
   );
 }
 
-/** A changed mapping is tried before the first document: what the index cannot become is refused as a whole. */
+/** A changed mapping is applied before the first document: if the index cannot take it, the load is refused. */
 async function extendMapping({ cluster, name, request, definition }: LoadParts, live: FamilyIndex): Promise<void> {
   const { properties, fingerprint } = definition;
   const missing = Object.keys(properties).filter((field) => !(field in live.properties));

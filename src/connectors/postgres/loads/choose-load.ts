@@ -6,7 +6,7 @@ import { newTableLoad } from "./new-table-load.ts";
 import { shadowLoad } from "./shadow-load.ts";
 import { upsertLoad } from "./upsert-load.ts";
 
-/** The way into the target: chosen here for a run, and for `validate`, which tells it beforehand. */
+/** Chooses the way into the target, for a run and for `validate`, which reports it in advance. */
 export function chooseLoad(table: TargetTable, load: SinkRequest["load"]): TableLoad {
   if (load.kind === "upsert") return upsertLoad(table);
   if (!table.exists) return load.inKeyOrder ? newTableLoad(table, load.loadId) : createThenShadow(table, load.loadId);

@@ -5,8 +5,8 @@ import { quoteLiteral, quoteTable, type TableName } from "../../../postgres/iden
 const SUFFIXES = ["load", "gone"] as const;
 
 /**
- * Tables beside the target that hold an unfinished load. They carry the pipeline's id, so each load finds its own, and
- * what is short enough of the target's name, so that a pipeline with a new target does not continue the old one's.
+ * Tables beside the target that hold an unfinished load. Their names contain the pipeline's id, so each load finds its
+ * own, and a short hash of the target's name, so that a pipeline with a new target does not continue the old load.
  */
 export function loadTable(target: TableName, loadId: string, suffix: (typeof SUFFIXES)[number]): TableName {
   const ofTarget = createHash("sha256").update(target.table).digest("hex").slice(0, 8);
@@ -19,7 +19,7 @@ export function loadTables(target: TableName, loadId: string): TableName[] {
 
 const LOAD_TABLE = new RegExp(`_vitrina_(?:${SUFFIXES.join("|")})_[0-9a-f]{32}_[0-9a-f]{8}`, "g");
 
-/** The server names the table that it was given; people know the target. */
+/** The server's messages name the load's table; people know the target. */
 export function inWordsOfTarget(message: string, target: TableName): string {
   return message.replace(LOAD_TABLE, () => target.table);
 }

@@ -2,9 +2,9 @@ import type { Client } from "../../../postgres/connection.ts";
 import type { DeletionGuard, KeyRange } from "../../sink.ts";
 import type { StagedRows } from "../stage.ts";
 
-/** How staged rows get into the target: one file per way. All methods run inside a transaction of the caller. */
+/** How staged rows get into the target: one file per strategy. All methods run inside the caller's transaction. */
 export interface TableLoad {
-  /** For people, and to recognise an unfinished load of the same kind. */
+  /** Shown to people, and used to recognise an unfinished load of the same kind. */
   readonly name: string;
   /** True when an unfinished load of this kind is there to be continued. */
   canResume(client: Client): Promise<boolean>;

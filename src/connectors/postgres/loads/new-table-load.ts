@@ -6,7 +6,7 @@ import { dropTables, isMarked, loadTable, markLoad } from "./load-table.ts";
 
 const NAME = "new table";
 
-/** Names the key after the table it is going to belong to, unless something else has that name. */
+/** Names the key after the table it will belong to, unless something else has that name. */
 async function primaryKeyName(client: Client, { schema, table }: TableName): Promise<string> {
   const name = `${table}_pkey`;
   if (Buffer.byteLength(name) > 63) return "";

@@ -24,7 +24,7 @@ export function upsertLoad(table: TargetTable): TableLoad {
     return rows[0]?.empty === "t";
   };
 
-  /** Without looking for each row in the target first, which is a third of the work; false when one was there. */
+  /** Skips looking up each row in the target, a third of the work; false when one was already there. */
   const insertNew = async (client: Client, relation: string): Promise<boolean> => {
     try {
       const insert = `INSERT INTO ${target} (${names}) SELECT ${names} FROM ${relation} AS s`;
