@@ -1,14 +1,14 @@
 import type { FastifyRequest } from "fastify";
 import type { Actor, Role } from "../domain/access.ts";
 
-/** Whoever a login named. A token of the company's login service may be valid and yet give no role here. */
+/** The caller a login identified. A token of the company's login service may be valid and yet give no role here. */
 export interface Caller {
   readonly name: string;
   readonly role: Role | undefined;
   readonly keyId: string | null;
 }
 
-/** Without a login whoever reaches the API is the person at this machine. */
+/** Without a login, anyone who reaches the API is taken to be the person at this machine. */
 export const LOCAL: Caller = { name: "local", role: "admin", keyId: null };
 
 declare module "fastify" {

@@ -29,6 +29,6 @@ export interface ApiParts {
   readonly version: string;
   /** Shown at /metrics, with whatever else the process counts in it. */
   readonly registry: Registry;
-  /** The turns of those who ask a source what it makes of a query before it is saved. */
+  /** Limits how many requests ask a source at once about a query that is being saved. */
   readonly asking: Limited;
 }

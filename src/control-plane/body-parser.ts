@@ -48,7 +48,7 @@ function readJson(body: Buffer): { text: string; value: unknown } {
   }
 }
 
-/** No request needs more; and code that follows a body to its depths must not be led further. */
+/** No request needs more, and recursive code must not be led deeper. */
 const MAX_BODY_DEPTH = 32;
 
 /** Of JSON that parses, strings and punctuation are all that matters here. */

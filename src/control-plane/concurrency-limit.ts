@@ -18,7 +18,7 @@ export function limitConcurrency(most: number, what: string): Limited {
   };
 }
 
-/** For those who would rather wait than come again: their turns come in order, or are refused when it takes too long. */
+/** For callers that would rather wait than retry: they are served in order, or refused when it takes too long. */
 export function takeTurns(most: number, what: string, patienceMs: number): Limited {
   const waiting: (() => void)[] = [];
   let working = 0;
@@ -35,7 +35,7 @@ export function takeTurns(most: number, what: string, patienceMs: number): Limit
       waiting.push(begin);
     });
   return async (work) => {
-    // Whoever ends hands his place on, so that nobody slips in between.
+    // The place is handed on directly, so that nobody slips in between.
     if (working < most) working += 1;
     else await turn();
     try {

@@ -38,7 +38,7 @@ function toVitrinaError(error: FastifyError, request: FastifyRequest): VitrinaEr
       return malformedRequest(error);
     case 403:
     case 404:
-      // A file of the documentation that is none, or lies elsewhere.
+      // Not a file of the documentation, or one outside its folder.
       return unknownPath(request);
     case 413:
       return bodyTooLarge(error);
@@ -64,7 +64,7 @@ function malformedRequest(error: FastifyError): VitrinaError {
   return new VitrinaError("MALFORMED_REQUEST", `${error.message.replace(/\.$/, "")}.`, { cause: error });
 }
 
-/** What the meta-store says about its own trouble names hosts, roles and tables: that is for the log only. */
+/** Errors of the meta-store itself name hosts, roles and tables: they go to the log only. */
 function forStrangers(error: VitrinaError, { id }: FastifyRequest): VitrinaError {
   if (error.code === "DATABASE_BUSY")
     return new VitrinaError(error.known, "The database could not finish in time.", { cause: error });

@@ -3,10 +3,10 @@ import type { MetaStore } from "../meta-store/meta-store.ts";
 import type { Api } from "./api.ts";
 import { sendProblem } from "./problem.ts";
 
-/** So long an answer holds: asking costs a query, and an upgrade takes longer. */
+/** How long an answer holds: asking costs a query, and an upgrade takes longer. */
 const GOOD_FOR_MS = 1000;
 
-/** True for what tells that database and program are of different versions. */
+/** True for errors that show that database and program are of different versions. */
 export function isSchemaMisfit(error: unknown): error is VitrinaError {
   return error instanceof VitrinaError && ["SCHEMA_MISSING", "SCHEMA_TOO_NEW"].includes(error.code);
 }
@@ -21,7 +21,7 @@ export function refuseOtherSchemas(api: Api, store: Pick<MetaStore, "checkReady"
   const misfit = (): Promise<VitrinaError | undefined> => {
     if (performance.now() - askedAt < GOOD_FOR_MS) return answer;
     askedAt = performance.now();
-    // A database that is away is told by the request itself.
+    // If the database is down, the request itself reports it.
     answer = store.checkReady().then(
       () => undefined,
       (error: unknown) => (isSchemaMisfit(error) ? error : undefined),

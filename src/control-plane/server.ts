@@ -51,7 +51,7 @@ export async function buildServer(given: Omit<ApiParts, "asking">): Promise<Api>
   api.setErrorHandler(onError);
   api.setNotFoundHandler(handleUnknownPath);
   api.setValidatorCompiler(validatorCompiler);
-  // Not checked again: a row that somebody wrote by hand must be shown, however odd, or nobody could mend it.
+  // Not checked again: a row that somebody wrote by hand must be shown, however odd, or nobody could fix it.
   api.setSerializerCompiler(() => (data) => JSON.stringify(data));
   acceptJsonOnly(api);
   logRequests(api, parts.log);
@@ -77,11 +77,11 @@ const SECURITY_HEADERS = {
     useDefaults: false,
     directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"], baseUri: ["'none'"], formAction: ["'none'"] },
   },
-  // Whoever puts TLS in front decides about it.
+  // HSTS is up to whatever terminates TLS in front.
   strictTransportSecurity: false,
 };
 
-/** A sender who dawdles must not hold a connection for ever. */
+/** A slow sender must not hold a connection forever. */
 function receivingLimits({ requestTimeoutMs, trustedProxies }: ApiSettings) {
   return {
     requestTimeout: requestTimeoutMs,
@@ -105,7 +105,7 @@ interface Watching {
   readonly feed: EventFeed;
 }
 
-/** Whoever waits or listens is let go when the server stops, so that it need not wait for them. */
+/** Waiting requests and event streams are released when the server stops, so that it need not wait for them. */
 function watchChanges(api: Api, { store, log }: ApiParts): Watching {
   const listener = new ChangeListener(store.changes);
   const feed = new EventFeed(store.changes, listener, log);
@@ -165,7 +165,7 @@ function logRequests(api: Api, log: Log): void {
   });
 }
 
-/** Requests under way get so long to be answered. */
+/** How long requests under way have to finish. */
 const CLOSING_PATIENCE_MS = 5000;
 
 /**

@@ -23,7 +23,7 @@ function read(schema: z.ZodType, data: unknown): { readonly value: unknown; read
   return { value: result.data, problems };
 }
 
-/** What is wrong with the form of a body; the same as its refusal tells. */
+/** What is wrong with the form of a body; the same as its refusal would list. */
 export function formProblems(schema: z.ZodType, body: unknown): readonly Problem[] {
   return read(schema, body).problems;
 }

@@ -124,7 +124,7 @@ class BoundedAttempts {
     this.#writing.add(writing);
   }
 
-  /** Tells what is untold, and waits until everything is written. */
+  /** Writes the count of attempts not recorded one by one, and waits until everything is written. */
   async end(): Promise<void> {
     for (const who of [...this.#windows.keys()]) this.#close(who);
     await Promise.all(this.#writing);

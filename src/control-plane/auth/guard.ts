@@ -21,7 +21,7 @@ export async function installGuard(api: Api, parts: ApiParts): Promise<void> {
     if (preflight !== undefined) return preflight;
     requireOwnOrigin(request, settings);
     await limits.byAddress(request, reply);
-    // Even before the body is looked at: whatever it is, nothing is there to take it.
+    // Before the body is even looked at: nothing here accepts it.
     if (request.is404) return handleUnknownPath(request, reply);
 
     const { access } = request.routeOptions.config;
@@ -35,7 +35,7 @@ export async function installGuard(api: Api, parts: ApiParts): Promise<void> {
   });
 }
 
-/** RFC 6750: says how to log in, and whether what was sent is the trouble. */
+/** RFC 6750: says how to log in, and whether the token that was sent is the problem. */
 function asChallenge(error: unknown, reply: FastifyReply): unknown {
   if (error instanceof VitrinaError && error.code === "UNAUTHENTICATED") {
     const reason = error instanceof BadLogin ? ', error="invalid_token"' : "";
@@ -106,14 +106,14 @@ const CALLERS_PER_ADDRESS = 5;
 type Limit = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
 interface RateLimits {
-  /** Before anything is known of the caller. */
+  /** Checked before anything is known about the caller. */
   byAddress: Limit;
   byCaller: Limit;
-  /** Counts only logins that failed: who has a valid key is not locked out by a neighbour who has not. */
+  /** Counts only failed logins: a caller with a valid key is not locked out by a neighbour without one. */
   byFailedLogin: Limit;
 }
 
-/** Counted in this process; several API processes count apart. */
+/** Counted in this process; several API processes count separately. */
 async function createRateLimits(api: Api, settings: ApiSettings): Promise<RateLimits> {
   await api.register(rateLimit, { global: false });
   const { requestsPerMinute, failedLoginsPerMinute } = settings;

@@ -34,14 +34,14 @@ async function logInWithKey(text: string, keys: KeyStore, log: Log): Promise<Cal
   if (given === undefined || found === undefined || !isSecretOf(found.secretHash, given.secret)) {
     throw badLogin("The key is not known.");
   }
-  // From here on the caller has the secret, and may know what became of the key.
+  // From here on the caller has proven to have the secret, and may learn the state of the key.
   if (found.revoked) throw badLogin("The key was revoked.");
   if (found.expired) throw badLogin("The key has expired.");
   if (!found.useNoted) await noteUse(given.id, keys, log);
   return { name: `key:${found.name}`, role: found.role, keyId: given.id };
 }
 
-/** Nobody is locked out because a note could not be written. */
+/** Nobody is locked out because the use of a key could not be recorded. */
 async function noteUse(id: string, keys: KeyStore, log: Log): Promise<void> {
   await keys.markUsed(id).catch((err: unknown) => log.warn({ err, key_id: id }, "use of a key not noted"));
 }
@@ -50,7 +50,7 @@ async function noteUse(id: string, keys: KeyStore, log: Log): Promise<void> {
 const ALGORITHMS = ["RS256", "ES256", "EdDSA"];
 const CLOCK_LEEWAY_SECONDS = 60;
 const KEYS_KEPT_MS = 10 * 60_000;
-/** Tokens may name any key id they like; the keys are not fetched anew more often than this. */
+/** Tokens may name any key id they like; the keys are not fetched again more often than this. */
 const KEYS_REFETCH_MS = 30_000;
 const KEYS_RETRY_MS = 5000;
 const KEYS_FETCH_TIMEOUT_MS = 5000;
@@ -95,7 +95,7 @@ function withPauseAfterFailure(): FetchImplementation {
   };
 }
 
-/** What is wrong with a token is the caller's affair; that the keys cannot be had is not, and the token may be good. */
+/** A bad token is the caller's fault; keys that cannot be fetched are not, and the token may be good. */
 function loginError(error: unknown): VitrinaError {
   if (error instanceof errors.JWTExpired) return badLogin("The token has expired.", error);
   if (error instanceof errors.JWTClaimValidationFailed) {
@@ -133,12 +133,12 @@ function claimAt(payload: JWTPayload, claim: string): unknown {
   return at;
 }
 
-/** Names of people end in the log and in the audit log. */
+/** The name ends up in the log and in the audit log. */
 function readable(subject: string): string {
   return subject.replace(/\p{C}/gu, "?").slice(0, LONGEST_NAME);
 }
 
-/** Something was sent, but it is no valid login; many of these in a minute look like guessing. */
+/** Something was sent, but it is not a valid login; many of these in a minute look like guessing. */
 export class BadLogin extends VitrinaError {}
 
 function badLogin(message: string, cause?: unknown): BadLogin {

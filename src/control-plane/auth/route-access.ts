@@ -9,7 +9,7 @@ type Access = Role | "anyone";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** Given by a route that is no operation; of an operation it comes from the access table. */
+    /** Set by a route that is not an operation; for an operation it comes from the access table. */
     access?: Access;
     operationId?: string;
     successStatus?: number;

@@ -2,7 +2,7 @@ import { mayActAs } from "../../domain/access.ts";
 import type { ErrorCode } from "../../domain/error-catalogue.ts";
 import type { Api } from "../api.ts";
 
-/** Errors in which the code of a task has its say: exceptions, and what it printed last. Both may quote rows. */
+/** Errors that contain text from a task's code: exceptions, and what it printed last. Both may quote rows. */
 const WITH_WORDS: ReadonlySet<unknown> = new Set<ErrorCode>([
   "TASK_FAILED",
   "TASK_RETRY_LATER",

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { PipelineId } from "../../domain/pipeline.ts";
 import type { ChangeFeed } from "../../meta-store/ports/changes.ts";
 
-/** Somebody who waits for changes. */
+/** A request that waits for changes. */
 export interface Listening {
   /** Resolves at the next change since the last call, at once if there was one, or when the time is over. */
   next(atMostMs: number): Promise<void>;
@@ -34,7 +34,7 @@ export class ChangeListener {
     this.#store = store;
   }
 
-  /** True once the server stops: nobody should wait any longer. */
+  /** True once the server stops: no request should wait any longer. */
   get closed(): boolean {
     return this.#closed;
   }
@@ -104,7 +104,7 @@ export class ChangeListener {
   }
 }
 
-/** Notifications can be lost on the way; so often it is looked at anyway. */
+/** Notifications can be lost, so changes are also polled at this interval. */
 const LOOK_AGAIN_MS = 5000;
 
 /** A time to wait: 30s, 500ms, or seconds without a unit. */
@@ -119,13 +119,13 @@ export interface Wait<T> {
   readonly waitMs: number;
   /** For what changes without a notification. */
   readonly lookEveryMs?: number;
-  /** Whoever asked may hang up. */
+  /** Aborts when the client hangs up. */
   readonly reply: FastifyReply;
   look(): Promise<T>;
   isOver(seen: T): boolean;
 }
 
-/** Looks until it is over or the time is, and returns what it saw last. */
+/** Polls until `isOver` or the time is up, and returns what it saw last. */
 export async function waitUntil<T>(wait: Wait<T>): Promise<T> {
   const { listener, pipelineId, waitMs, lookEveryMs = LOOK_AGAIN_MS, reply, look, isOver } = wait;
   const deadline = performance.now() + waitMs;

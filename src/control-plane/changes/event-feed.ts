@@ -9,12 +9,12 @@ import { withoutTaskWords } from "../auth/task-words.ts";
 import type { ChangeListener, Listening } from "./change-listener.ts";
 
 const MOST_STREAMS = 100;
-/** Batches notify nobody, so the progress of runs is looked for while there are any. */
+/** Batches send no notification, so the progress of runs is polled while there are any. */
 const PROGRESS_EVERY_MS = 1000;
-/** Changes come in groups: one look for all of them. */
+/** Changes come in groups: one query serves all of them. */
 const GATHER_MS = 100;
 const SIGN_OF_LIFE_MS = 15_000;
-/** A stream was allowed when it was opened; at the latest so much later that is asked again, when it comes back. */
+/** Access is checked when a stream is opened; it is closed after this time, and checked again when it comes back. */
 const LONGEST_STREAM_MS = 60 * 60 * 1000;
 
 /**
@@ -26,11 +26,11 @@ export class EventFeed {
   readonly #listener: ChangeListener;
   readonly #log: Log;
   readonly #streams = new Set<EventStream>();
-  /** What was told last of each thing, so that nothing is told twice in a row. */
+  /** What was last sent about each pipeline and run, so that nothing is sent twice in a row. */
   #told = new Map<string, string>();
   #point: string | null = null;
   #runsUnderWay = false;
-  /** A stream that catches up must not overtake the others, so whoever looks takes turns. */
+  /** A stream that catches up must not overtake the others, so queries take turns. */
   #turn: Promise<unknown> = Promise.resolve();
   #serving = false;
   #listening: Listening | undefined;
@@ -106,7 +106,7 @@ export class EventFeed {
     const changes = await this.#store.since(this.#point);
     const events = changes.complete ? eventsOf(changes) : [{ name: "reset", data: {} } as const];
     const known = this.#told;
-    // What is not among the changes any more lies before the point: if it comes again, it has changed.
+    // What is no longer among the changes lies before the point: if it comes up again, it has changed.
     this.#told = new Map(events.map((event) => [keyOf(event), meaningOf(event)]));
     const news = events.filter((event) => known.get(keyOf(event)) !== meaningOf(event));
     for (const stream of this.#streams) stream.send(changes.point, news);
@@ -125,12 +125,12 @@ function keyOf({ name, data }: SentEvent): string {
   return `${name} ${"id" in data ? data.id : ""}`;
 }
 
-/** The speed of a run changes with every look, and is no news by itself. */
+/** The speed of a run is different every time, and is not news by itself. */
 function meaningOf({ data }: SentEvent): string {
   return JSON.stringify({ ...data, rows_per_second: undefined });
 }
 
-/** Whoever leaves so much unread is dropped, and comes back by its Last-Event-ID. */
+/** A reader that leaves this much unread is dropped, and continues from its Last-Event-ID. */
 const MOST_UNREAD_BYTES = 1024 * 1024;
 /** What a browser waits before it comes back. */
 const COME_BACK_MS = 2000;
@@ -138,11 +138,11 @@ const COME_BACK_MS = 2000;
 export interface SentEvent {
   readonly name: "ready" | "reset" | "pipeline" | "run";
   readonly data: object;
-  /** None: it concerns everybody. */
+  /** Undefined: it concerns all streams. */
   readonly pipelineId?: string;
 }
 
-/** For readers of every role: whoever may read what a task says about a run asks for that run. */
+/** For readers of every role: those who may read a task's messages about a run ask for that run. */
 export function eventsOf(changes: Changes): SentEvent[] {
   const { pipelines, runs } = withoutTaskWords(changes);
   return [

@@ -34,7 +34,7 @@ export function healthRoutes(api: Api, { store, log }: ApiParts): void {
   });
 }
 
-/** A schema that does not fit is told as it is; other trouble of the database only to the log. */
+/** A schema that does not fit is reported as such; other database errors go only to the log. */
 function whyNotReady(error: unknown): VitrinaError {
   if (isSchemaMisfit(error)) return error;
   return new VitrinaError("DATABASE_UNAVAILABLE", "The database cannot be reached at the moment.", { cause: error });

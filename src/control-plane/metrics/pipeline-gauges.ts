@@ -5,15 +5,15 @@ import { watermarkSeconds } from "../../domain/watermark.ts";
 import type { Monitoring, PipelineVitals, Survey } from "../../meta-store/ports/monitoring.ts";
 import type { Log } from "../../observability/log.ts";
 
-/** Each has about ten series, in every scrape and in Prometheus. Beyond this, the first by name must do. */
+/** Each has about ten series, in every scrape and in Prometheus. Beyond this limit only the first by name get any. */
 const MOST_PIPELINES = 500;
 
 export interface PipelineGauges {
-  /** Asks the meta-store, once for everything. Before each scrape. */
+  /** Called before each scrape; asks the meta-store once for everything. */
   refresh(): Promise<void>;
 }
 
-/** How pipelines and runners are. Any number of APIs tell the same, so a rule takes the max over them. */
+/** The state of pipelines and runners. All API processes report the same, so a rule takes the max over them. */
 export function createPipelineGauges(registry: Registry, monitoring: Monitoring, log: Log): PipelineGauges {
   const all = createGauges(registry);
   const { metaStoreUp, ...surveyed } = all;
@@ -25,7 +25,7 @@ export function createPipelineGauges(registry: Registry, monitoring: Monitoring,
         for (const gauge of Object.values(surveyed)) gauge.reset();
         show(all, survey, dueTimes.of(survey.pipelines));
       } catch (error) {
-        // The rest of the scrape is as good as ever, and old values would hide that these are not known.
+        // The rest of the scrape is still valid, and old values would hide that these are unknown.
         log.warn({ err: error }, "the metrics of the pipelines could not be read");
         for (const gauge of Object.values(surveyed)) forget(gauge);
         metaStoreUp.set(0);
@@ -99,7 +99,7 @@ function showPipeline(gauges: Gauges, vitals: PipelineVitals, due: number | unde
   if (watermark !== undefined) gauges.watermark.set({ pipeline }, watermark);
 }
 
-/** A reset leaves a gauge without labels at 0, which would be a statement. */
+/** A reset leaves a gauge without labels at 0, which would read as a measurement. */
 function forget(gauge: Gauge): void {
   gauge.reset();
   gauge.remove({});
@@ -112,12 +112,12 @@ function forget(gauge: Gauge): void {
 class DueTimes {
   #known = new Map<string, number | undefined>();
 
-  /** In the order of the pipelines. Forgets what was not asked for again. */
+  /** In the order of the pipelines. Drops entries of pipelines that were not asked for. */
   of(pipelines: readonly PipelineVitals[]): (number | undefined)[] {
     const asked = new Map<string, number | undefined>();
     const times = pipelines.map(({ schedule, lastSuccessSeconds, changedAtSeconds }) => {
       if (schedule === null) return undefined;
-      // Whoever changes a pipeline does not make it late.
+      // Changing a pipeline does not make it late.
       const since = Math.max(lastSuccessSeconds ?? 0, changedAtSeconds);
       const question = `${since} ${schedule}`;
       const time = this.#known.has(question) ? this.#known.get(question) : dueAfter(schedule, since);
@@ -133,7 +133,7 @@ function dueAfter(schedule: string, sinceSeconds: number): number | undefined {
   try {
     return nextRunAt(parseSchedule(schedule), new Date(sinceSeconds * 1000)).getTime() / 1000;
   } catch {
-    // Written by hand, past the API; the runner says so in schedule_error.
+    // Written by hand, bypassing the API; the runner reports it in schedule_error.
     return undefined;
   }
 }

@@ -25,7 +25,7 @@ export function metricsRoutes(api: Api, registry: Registry, gauges: PipelineGaug
   });
 }
 
-/** The seconds that tell a question to the meta-store from one to a source, and both from a long wait. */
+/** In seconds, chosen to tell a query to the meta-store from one to a source, and both from a long wait. */
 const DURATION_BUCKETS = [0.005, 0.02, 0.1, 0.5, 2, 10, 60];
 
 /** By the route, not the path: ids in labels would grow without end. */

@@ -26,7 +26,7 @@ export function readerHas({ headers }: FastifyRequest, pipeline: Pipeline): bool
   return known.includes(etagOf(pipeline)) || known.includes("*");
 }
 
-/** The version that If-Match names; `undefined` where any will do. */
+/** The version that If-Match names; `undefined` if any will do. */
 export function expectedVersion(request: FastifyRequest): number | undefined {
   const tags = tagsOf(request.headers["if-match"]);
   if (tags.length === 0 || tags.includes("*")) return undefined;
@@ -59,7 +59,7 @@ export function saved(pipeline: Pipeline, warnings: readonly Finding[]): SavedPi
   return warnings.length === 0 ? pipeline : { ...pipeline, warnings: [...warnings] };
 }
 
-/** A request that was made twice changes nothing the second time, and is no news. */
+/** A request that is repeated changes nothing the second time, and is not news. */
 export function logStatusChange(
   log: Log,
   request: FastifyRequest,

@@ -67,7 +67,7 @@ export function applyRoute(api: Api, parts: ApiParts): void {
         const applied = await parts.store.pipelines.apply(wanted.map(changeFor), actorOf(request).name);
         return { pipelines: applied.map((pipeline, place) => told(pipeline, wanted[place]?.base, warnings[place])) };
       } catch (error) {
-        // Somebody was faster: what was judged is no longer what stands there.
+        // Somebody changed it meanwhile: what was judged is no longer the current version.
         const isOvertaken =
           error instanceof VitrinaError && ["PRECONDITION_FAILED", "PIPELINE_NOT_FOUND"].includes(error.code);
         if (!isOvertaken || tries === MOST_TRIES) throw error;

@@ -27,7 +27,7 @@ export async function changeConfiguration(
       sendPipeline(reply, changed);
       return saved(changed, []);
     }
-    // Before the transaction, which would keep the pipeline locked while a source thinks. The version binds the two.
+    // Before the transaction, which would keep the pipeline locked while the source answers. The version ties the two.
     const { problems, warnings } = await judge(parts, patch, current);
     const check = () => requireNone(problems);
     const expectedVersion = asked ?? current.config_version;

@@ -5,7 +5,7 @@ import { inspectTaskPlan } from "../../domain/task-plan.ts";
 import type { ApiParts } from "../api.ts";
 import { formProblems } from "../validation.ts";
 
-/** Whom the rules ask. */
+/** What the rules consult. */
 type RuleParts = Pick<ApiParts, "targets" | "inspector">;
 
 interface ConfigurationRule {
@@ -47,7 +47,7 @@ function planProblems(config: PipelineConfig, parts: RuleParts): readonly CodedP
   return inspectTaskPlan(config, parts.targets).problems;
 }
 
-/** The reader's query, as far as its text tells. */
+/** The reader's query, judged by its text alone. */
 export async function queryProblems(config: PipelineConfig, parts: RuleParts): Promise<readonly Problem[]> {
   const { reader } = inspectTaskPlan(config, parts.targets);
   if (reader === undefined || sourceProblems(config, parts).length > 0) return [];

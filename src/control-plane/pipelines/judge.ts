@@ -42,7 +42,7 @@ export async function judge(
     message,
   }));
   const ofQuery = await judgeQuery(parts, config, change, unreadable, ask);
-  // With unreadable tasks nobody can tell whether there must be a query.
+  // With unreadable tasks it is unknown whether there must be a query.
   const silent = [...unreadable, ...(unreadable.includes("tasks") ? ["source_query"] : [])].map((field) => `/${field}`);
   const isTold = ({ pointer }: Problem): boolean =>
     !silent.some((place) => pointer === place || pointer.startsWith(`${place}/`));
@@ -121,7 +121,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The pipeline that the path names; where there is none the handler says so. */
+/** The pipeline that the path names; if there is none, the handler says so. */
 export function storedPipeline({ store }: ValidateParts) {
   return async ({ params }: FastifyRequest): Promise<PipelineConfig | undefined> => {
     try {
@@ -143,7 +143,7 @@ function isUnchecked({ code }: Finding): boolean {
   return code === "CHECK_TIMED_OUT" || code === "SOURCE_CONNECTION_UNKNOWN";
 }
 
-/** Whoever could not be asked so often is not asked again: a request of 200 pipelines would wait for each of them. */
+/** A source that failed to answer this often is not asked again: a request of 200 pipelines would wait for each. */
 const MOST_TROUBLES = 3;
 
 /**

@@ -117,7 +117,7 @@ export function stateRoutes(api: Api, { store }: ApiParts): void {
     return current(pipeline.id);
   });
 
-  /** Asked before the confirmation: nobody should confirm what is then refused. The store asks again under its lock. */
+  /** Checked before the confirmation: nobody should confirm what is then refused. The store checks again, locked. */
   async function movable(id: string): Promise<Pipeline> {
     const pipeline = await store.pipelines.get(id);
     const { name, status } = pipeline;

@@ -135,7 +135,7 @@ async function previewRows(
   }
 }
 
-/** What the source does not allow, or takes too long for, is here the query's fault, not Vitrina's. */
+/** What the source does not allow, or takes too long for, is the query's fault here, not Vitrina's. */
 function asFaultOfQuery(error: unknown, timeoutMs: number): unknown {
   if (!(error instanceof VitrinaError)) return error;
   switch (error.code) {

@@ -80,7 +80,7 @@ export function runRoutes(api: Api, { store }: ApiParts, listener: ChangeListene
   runLogRoute(api, store, listener);
 }
 
-/** Lines notify nobody, and are written about once a second. */
+/** Lines send no notification, and are written about once a second. */
 const LOOK_EVERY_MS = 1000;
 
 const runLogSchema = pageOf(runLogLineSchema).extend({

@@ -17,7 +17,7 @@ type Severity = Finding["severity"];
 interface Check {
   readonly pointer: string;
   readonly question: string;
-  /** When nothing else can be told without the answer. */
+  /** True when nothing else can be checked without the answer. */
   readonly isEssential?: boolean;
 }
 
@@ -71,7 +71,7 @@ function asFinding({ question }: Check, error: VitrinaError): VitrinaError {
     case "STATEMENT_TIMEOUT":
       return new VitrinaError("CHECK_TIMED_OUT", `It could not be found out in time ${question}.`);
   }
-  // What the driver says about its trouble names hosts and roles.
+  // The driver's own message names hosts and roles.
   if (error.retry === "reconnect" || error.code === "DATABASE_MISSING")
     return new VitrinaError(error.known, `The database cannot be reached; it remains unknown ${question}.`);
   return error;

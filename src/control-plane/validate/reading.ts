@@ -71,7 +71,7 @@ function hasColumn({ columns }: CheckedQuery, name: string): boolean {
   return columns.some((column) => column.name === name);
 }
 
-/** Two rows with one key: a full load keeps either of them by chance, an incremental one keeps the later. */
+/** Two rows with the same key: a full load keeps either of them by chance, an incremental one keeps the later. */
 async function checkKey(
   { config, plan, findings }: Validator,
   source: SourceInspector,

@@ -19,7 +19,7 @@ export function validateRoutes(api: Api, parts: ApiParts, limited: Limited): voi
   };
   api.post("/pipelines/:id/validate", ofTrial, async (request) => {
     const { params, body: trial } = request;
-    // What a query of one's own would find tells about the data, so trying one out is the right of those who may save it.
+    // What a query would find reveals data, so only those who may save one may try one out.
     if (trial != null && Object.keys(trial).length > 0) requireRole(request, "editor");
     const pipeline = await store.pipelines.get(params.id);
     const state = await store.state.get(pipeline.id);

@@ -77,7 +77,7 @@ export async function checkSourceQuery(
   return { text, columns: examined.columns, isUsable: examined.problems.length === 0 };
 }
 
-/** The changes that an incremental load does not notice: they are no fault of the configuration, but must be known. */
+/** Changes that an incremental load does not notice: not a fault of the configuration, but people must know. */
 export async function checkUnseen(
   { config, findings }: Validator,
   source: SourceInspector,
@@ -107,7 +107,7 @@ function notesOf({ config }: Validator, query: CheckedQuery | undefined): string
   ];
 }
 
-/** `registered`: by the living runners; `undefined` when none lives, for then nothing can be told. */
+/** `registered`: by the living runners; `undefined` if there is none, since then nothing is known. */
 function taskProblems(
   { transforms }: InspectedTaskPlan,
   registered: readonly Pick<RegisteredTask, "name" | "language">[] | undefined,
