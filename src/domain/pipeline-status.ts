@@ -15,7 +15,8 @@ export const PIPELINE_STATUSES = [
 export type PipelineStatus = (typeof PIPELINE_STATUSES)[number];
 
 /** Nothing is requested or under way: the pipeline stays like this until somebody, or its schedule, acts. */
-export type RestingStatus = Extract<PipelineStatus, "IDLE" | "PAUSED" | "FAILED">;
+export const RESTING_STATUSES = ["IDLE", "PAUSED", "FAILED"] as const satisfies readonly PipelineStatus[];
+export type RestingStatus = (typeof RESTING_STATUSES)[number];
 
 /**
  * What can happen to a pipeline.
@@ -111,5 +112,5 @@ export function endAskedFor(status: PipelineStatus): "paused" | "cancelled" | un
 }
 
 export function isAtRest(status: PipelineStatus): status is RestingStatus {
-  return status === "IDLE" || status === "PAUSED" || status === "FAILED";
+  return RESTING_STATUSES.some((resting) => resting === status);
 }

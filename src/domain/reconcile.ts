@@ -3,7 +3,8 @@ import type { RunStatus } from "./run.ts";
 
 /** A comparison of source and target: what it found, and what that means. It is a run of its own kind. */
 
-export type Verdict = "MATCH" | "DIFFERENT" | "INCONCLUSIVE";
+export const VERDICTS = ["MATCH", "DIFFERENT", "INCONCLUSIVE"] as const;
+export type Verdict = (typeof VERDICTS)[number];
 const RECONCILE_STATUSES = ["WAITING", "RUNNING", "MATCH", "DIFFERENT", "INCONCLUSIVE", "FAILED"] as const;
 type ReconcileStatus = (typeof RECONCILE_STATUSES)[number];
 

@@ -1,10 +1,12 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
+import { z } from "zod";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
 import { type Client, connect } from "../postgres/connection.ts";
 import { databaseError, sqlState } from "../postgres/errors.ts";
 import { quoteIdentifier } from "../postgres/identifiers.ts";
+import { rowsOf } from "./postgres/rows.ts";
 
 const MIGRATIONS = new URL("./migrations/", import.meta.url);
 const OLDEST_SERVER = 150_000;
@@ -79,15 +81,12 @@ async function requireTrustedSchema(client: Client): Promise<void> {
   );
 }
 
-interface AppliedMigration {
-  readonly version: number;
-  readonly name: string;
-  readonly checksum: string;
-}
+const appliedRow = z.object({ version: z.int(), name: z.string(), checksum: z.string() });
+type AppliedMigration = Readonly<z.infer<typeof appliedRow>>;
 
 async function appliedMigrations(session: SqlSession): Promise<AppliedMigration[]> {
-  const { rows } = await session.query("SELECT version, name, checksum FROM etl.schema_migrations ORDER BY version");
-  return rows as unknown as AppliedMigration[];
+  const applied = await session.query("SELECT version, name, checksum FROM etl.schema_migrations ORDER BY version");
+  return rowsOf(appliedRow, applied);
 }
 
 /** Refuses a database whose history does not fit the files of this program. */

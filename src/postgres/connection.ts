@@ -1,14 +1,16 @@
 import pg from "pg";
+import type { SqlSession } from "../domain/sql-session.ts";
 import { boundMessages } from "./bounded-messages.ts";
 import { takeSession } from "./session.ts";
 
 export type Client = pg.Client;
 
 /** What the meta-store needs from a connection pool. */
-export interface Pool extends Pick<pg.Pool, "query" | "end"> {
-  connect(): Promise<pg.PoolClient>;
+export interface Pool extends SqlSession {
+  connect(): Promise<SqlSession & { release(broken?: Error): void }>;
+  end(): Promise<void>;
   /** Runs last in each transaction. */
-  readonly beforeCommit?: (client: pg.PoolClient) => Promise<void>;
+  readonly beforeCommit?: (session: SqlSession) => Promise<void>;
 }
 
 const INT8 = 20;
@@ -99,7 +101,7 @@ function endWith(client: Client, signal: AbortSignal): void {
 }
 
 /** Runs `work` in a transaction: committed when it resolves, rolled back when it throws. */
-export async function inTransaction<T>(pool: Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+export async function inTransaction<T>(pool: Pool, work: (session: SqlSession) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
   try {

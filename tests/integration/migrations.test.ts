@@ -103,6 +103,20 @@ describe("a database of an earlier version", () => {
   it("0024 keeps its reconciles as runs, and what was under way", async () => {
     await migrateUpTo(24);
     const id = (digit: string): PipelineId => `00000000-0000-4000-8000-00000000000${digit}` as PipelineId;
+    const range = { key_min: null, key_max: null, incremental_key_min: null, incremental_key_max: null };
+    const none = { count: 0, keys: [] };
+    const report = (passes: number): string =>
+      JSON.stringify({
+        source: { rows_read: 9, rows: 9, rows_duplicate: 0, rows_refused: 0, ...range },
+        target: { rows: 9, ...range },
+        missing: none,
+        extra: none,
+        different: none,
+        pending: none,
+        compared_columns: ["id"],
+        passes,
+        notes: [],
+      });
     await database.query(`
       INSERT INTO etl.etl_pipelines (id, name, target_table, status, status_before, lease_owner, lease_epoch, lease_expires_at, run_request)
       VALUES ('${id("1")}', 'running', 'analytics.a', 'RUNNING', 'IDLE', '${id("9")}', 5, now() - interval '1 s', 2),
@@ -118,10 +132,10 @@ describe("a database of an earlier version", () => {
                                       config_version, runner_id, rows_compared, report, error_code, error, lease_epoch, lease_expires_at, losses)
       VALUES ('${id("a")}', '${id("1")}', 'WAITING', 'ann', '2026-01-05Z', NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL, 0),
              ('${id("b")}', '${id("2")}', 'RUNNING', 'bob', '2026-01-05Z', '2026-01-05Z', NULL, 1, '${id("9")}', 7, NULL, NULL, NULL, 2, now() - interval '1 s', 1),
-             ('${id("c")}', '${id("2")}', 'DIFFERENT', 'bob', '2026-01-04Z', '2026-01-04Z', '2026-01-04Z', 1, '${id("9")}', 9, '{"passes": 1}', NULL, NULL, 1, NULL, 0),
+             ('${id("c")}', '${id("2")}', 'DIFFERENT', 'bob', '2026-01-04Z', '2026-01-04Z', '2026-01-04Z', 1, '${id("9")}', 9, '${report(1)}', NULL, NULL, 1, NULL, 0),
              ('${id("d")}', '${id("2")}', 'INCONCLUSIVE', 'bob', '2026-01-03Z', '2026-01-03Z', '2026-01-03Z', 1, '${id("9")}', 0, NULL, 'DATABASE_BUSY', 'busy', 1, NULL, 0),
              ('${id("e")}', '${id("2")}', 'FAILED', 'bob', '2026-01-02Z', '2026-01-02Z', '2026-01-02Z', 1, '${id("9")}', 0, NULL, 'TARGET_MISSING', 'gone', 1, NULL, 0),
-             ('${id("f")}', '${id("2")}', 'INCONCLUSIVE', 'bob', '2026-01-01Z', '2026-01-01Z', '2026-01-01Z', 1, '${id("9")}', 3, '{"passes": 2}', NULL, NULL, 1, NULL, 0)`);
+             ('${id("f")}', '${id("2")}', 'INCONCLUSIVE', 'bob', '2026-01-01Z', '2026-01-01Z', '2026-01-01Z', 1, '${id("9")}', 3, '${report(2)}', NULL, NULL, 1, NULL, 0)`);
     await prepareDatabase(database.settings, database.url);
 
     const store = database.openStore();

@@ -10,7 +10,7 @@ export interface RunnerRegistry {
   markStopped(runnerId: string): Promise<void>;
 }
 
-export interface RunnerInfo {
+interface RunnerInfo {
   readonly id: string;
   readonly hostname: string;
   readonly pid: number;

@@ -10,7 +10,7 @@ export interface RunHistory {
   get(id: PipelineId, runId: string): Promise<Run>;
 }
 
-export interface RunFilter {
+interface RunFilter {
   readonly kind?: RunKind | undefined;
   readonly lane?: RunLane | undefined;
   readonly status?: RunStatus | undefined;

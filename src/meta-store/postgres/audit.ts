@@ -55,10 +55,10 @@ export function recordingPool(pool: Pool): Pool {
     connect: () => pool.connect(),
     end: () => pool.end(),
     beforeCommit: recordChange,
-    query: ((text: string, values?: unknown[]) =>
+    query: (text, values) =>
       recorded.getStore() === undefined
         ? pool.query(text, values)
-        : inTransaction(audited, (session) => session.query(text, values))) as Pool["query"],
+        : inTransaction(audited, (session) => session.query(text, values)),
   };
   return audited;
 }

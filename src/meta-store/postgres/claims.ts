@@ -1,23 +1,31 @@
-import type { ScanPosition } from "../../domain/checkpoint.ts";
+import { z } from "zod";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
-import { MAX_LOSSES } from "../../domain/lease.ts";
-import type { RunId } from "../../domain/pipeline.ts";
 import {
   nextStatus,
+  PIPELINE_STATUSES,
   type PipelineEvent,
   type PipelineStatus,
-  type RestingStatus,
-  transitionsOf,
+  RESTING_STATUSES,
 } from "../../domain/pipeline-status.ts";
 import { verdictOfFailure } from "../../domain/reconcile.ts";
-import { laneOf, type RunKind, type RunLane, type RunStatus, type RunTrigger, shortenError } from "../../domain/run.ts";
+import {
+  laneOf,
+  RUN_KINDS,
+  RUN_TRIGGERS,
+  type RunLane,
+  type RunStatus,
+  type RunTrigger,
+  shortenError,
+} from "../../domain/run.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { type ConnectionOptions, inTransaction, type Pool } from "../../postgres/connection.ts";
-import type { Claim, RescuedRun, RunFailure, RunOutcome, RunQueue } from "../ports/run-queue.ts";
+import type { Claim, RunFailure, RunOutcome, RunQueue } from "../ports/run-queue.ts";
 import { asking } from "./asking.ts";
 import { listen } from "./listen.ts";
 import { PIPELINE_COLUMNS, pipelineFromRow } from "./pipeline-row.ts";
 import { settleEarlierRejects } from "./rejects.ts";
+import { rescueExpired } from "./rescue.ts";
+import { decodeRow, rowOf, runId } from "./rows.ts";
 
 /** What a claim needs beside its pipeline `p`: its `run`, and the checkpoint in the state `s`. */
 const CLAIM_COLUMNS = `
@@ -74,27 +82,34 @@ const CLAIM: Record<RunLane, string> = {
     FROM run JOIN etl.etl_pipelines p ON p.id = run.pipeline_id LEFT JOIN etl.etl_state s ON s.pipeline_id = p.id`,
 };
 
-async function claimNext(pool: Pool, runnerId: string, leaseMs: number, lane: RunLane): Promise<Claim | undefined> {
-  const { rows } = await pool.query(CLAIM[lane], [runnerId, leaseMs]);
-  return rows[0] === undefined ? undefined : claimFromRow(rows[0]);
-}
+const claimRow = z.object({
+  kind: z.enum(RUN_KINDS),
+  run_id: runId,
+  first_run_id: runId,
+  trigger: z.enum(RUN_TRIGGERS),
+  attempt: z.int(),
+  runner_id: z.guid(),
+  lease_epoch: z.int(),
+  troubled_ms: z.number().nullable(),
+  scan_position: z.array(z.string()).nullable(),
+  batch_no: z.int(),
+  fingerprint: z.string().nullable(),
+});
 
-function claimFromRow(row: Record<string, unknown>): Claim {
+function claimFromRow(row: unknown): Claim {
+  const { run_id, first_run_id, runner_id, lease_epoch, troubled_ms, ...claim } = decodeRow(claimRow, row);
+  const { kind, trigger, attempt, scan_position, batch_no, fingerprint } = claim;
   return {
-    kind: row["kind"] as RunKind,
+    kind,
     pipeline: pipelineFromRow(row),
-    runId: row["run_id"] as RunId,
-    trigger: row["trigger"] as RunTrigger,
-    attempt: row["attempt"] as number,
-    runnerId: row["runner_id"] as string,
-    epoch: row["lease_epoch"] as number,
-    firstRunId: row["first_run_id"] as RunId,
-    troubledMs: row["troubled_ms"] as number | null,
-    checkpoint: {
-      scanPosition: row["scan_position"] as ScanPosition | null,
-      batchNo: row["batch_no"] as number,
-      fingerprint: row["fingerprint"] as string | null,
-    },
+    runId: run_id,
+    trigger,
+    attempt,
+    runnerId: runner_id,
+    epoch: lease_epoch,
+    firstRunId: first_run_id,
+    troubledMs: troubled_ms,
+    checkpoint: { scanPosition: scan_position, batchNo: batch_no, fingerprint },
   };
 }
 
@@ -123,11 +138,7 @@ const RENEW_LEASES = `
   SELECT held.id, held.lane, held.epoch, held.status, renewed.id IS NOT NULL AS renewed
     FROM held LEFT JOIN renewed ON renewed.id = held.run_id`;
 
-async function extendLease(pool: Pool, claim: Claim, leaseMs: number): Promise<PipelineStatus | undefined> {
-  const { pipeline, kind, epoch, runnerId } = claim;
-  const { rows } = await pool.query(RENEW_LEASES, [[pipeline.id], [laneOf(kind)], [epoch], runnerId, leaseMs]);
-  return rows[0]?.status as PipelineStatus | undefined;
-}
+const renewedRow = z.object({ status: z.enum(PIPELINE_STATUSES) });
 
 function eventsOf(outcome: RunOutcome): readonly PipelineEvent[] {
   switch (outcome.kind) {
@@ -146,17 +157,11 @@ function eventsOf(outcome: RunOutcome): readonly PipelineEvent[] {
   }
 }
 
-async function finishRun(pool: Pool, claim: Claim, outcome: RunOutcome): Promise<PipelineStatus | undefined> {
-  if (laneOf(claim.kind) === "write") return finishWriting(pool, claim, outcome);
-  await finishReading(pool, claim, outcome);
-  return undefined;
-}
-
 async function finishReading(pool: Pool, claim: Claim, outcome: RunOutcome): Promise<void> {
   if (outcome.kind !== "failed") return endRun(pool, claim, outcome.kind === "succeeded" ? "SUCCESS" : "REQUESTED");
-  await inTransaction(pool, async (client) => {
-    await endRun(client, claim, "FAILED", outcome);
-    await client.query("UPDATE etl.etl_runs SET verdict = $2, report = NULL WHERE id = $1", [
+  await inTransaction(pool, async (session) => {
+    await endRun(session, claim, "FAILED", outcome);
+    await session.query("UPDATE etl.etl_runs SET verdict = $2, report = NULL WHERE id = $1", [
       claim.runId,
       verdictOfFailure(outcome),
     ]);
@@ -164,11 +169,11 @@ async function finishReading(pool: Pool, claim: Claim, outcome: RunOutcome): Pro
 }
 
 function finishWriting(pool: Pool, claim: Claim, outcome: RunOutcome): Promise<PipelineStatus> {
-  return inTransaction(pool, async (client) => {
-    const held = await lockLease(client, claim);
-    const [status] = eventsOf(outcome).flatMap((event) => nextStatus(held.status, event, held.before) ?? []);
+  return inTransaction(pool, async (session) => {
+    const held = await lockLease(session, claim);
+    const [status] = eventsOf(outcome).flatMap((event) => nextStatus(held.status, event, held.status_before) ?? []);
     if (status === undefined) throw leaseLost(claim);
-    await client.query(
+    await session.query(
       `UPDATE etl.etl_pipelines p
           SET status = $2, run_id = NULL, ${TROUBLE_AFTER[outcome.kind] ?? ""}
               run_requested_at = CASE WHEN $2 = 'RUN_REQUESTED' THEN clock_timestamp() END,
@@ -184,14 +189,14 @@ function finishWriting(pool: Pool, claim: Claim, outcome: RunOutcome): Promise<P
       ],
     );
     const ended = runStatusAfter(held.status, outcome);
-    await endRun(client, claim, ended, "code" in outcome ? outcome : undefined);
+    await endRun(session, claim, ended, "code" in outcome ? outcome : undefined);
     if (ended === "SUCCESS") {
-      await client.query(
+      await session.query(
         `UPDATE etl.etl_state SET scan_position = NULL, fingerprint = NULL, updated_at = clock_timestamp()
           WHERE pipeline_id = $1`,
         [claim.pipeline.id],
       );
-      if (claim.pipeline.mode === "full") await settleEarlierRejects(client, claim.pipeline.id);
+      if (claim.pipeline.mode === "full") await settleEarlierRejects(session, claim.pipeline.id);
     }
     return status;
   });
@@ -227,8 +232,8 @@ function runStatusAfter(held: PipelineStatus, outcome: RunOutcome): RunStatus {
   return held === "CANCEL_REQUESTED" ? "CANCELLED" : "HANDED_BACK";
 }
 
-async function endRun(client: SqlSession, claim: Claim, status: RunStatus, failure?: RunFailure): Promise<void> {
-  const { rowCount } = await client.query(
+async function endRun(session: SqlSession, claim: Claim, status: RunStatus, failure?: RunFailure): Promise<void> {
+  const { rowCount } = await session.query(
     `UPDATE etl.etl_runs
         SET status = $4, lease_expires_at = NULL, error_code = $5, error = $6,
             finished_at = CASE WHEN $4 <> 'REQUESTED' THEN clock_timestamp() END
@@ -250,22 +255,18 @@ const LOCK_LEASE = `
    WHERE r.id = $1 AND r.status = 'RUNNING' AND r.runner_id = $2 AND r.lease_epoch = $3 AND p.lease_epoch = $3
      FOR NO KEY UPDATE`;
 
-interface HeldStatus {
-  readonly status: PipelineStatus;
-  /** Before the run was requested. */
-  readonly before: RestingStatus;
-  readonly leaseEnds: Date;
-}
+/** `status_before`: before the run was requested. */
+const heldRow = z.object({
+  status: z.enum(PIPELINE_STATUSES),
+  status_before: z.enum(RESTING_STATUSES),
+  lease_expires_at: z.date(),
+});
 
 /** As it is when the row is locked: until the end of the transaction nobody can ask for anything else. */
-async function lockLease(client: SqlSession, claim: Claim): Promise<HeldStatus> {
-  const { rows } = await client.query(LOCK_LEASE, [claim.runId, claim.runnerId, claim.epoch]);
-  if (rows[0] === undefined) throw leaseLost(claim);
-  return {
-    status: rows[0]["status"] as PipelineStatus,
-    before: rows[0]["status_before"] as RestingStatus,
-    leaseEnds: rows[0]["lease_expires_at"] as Date,
-  };
+async function lockLease(session: SqlSession, claim: Claim): Promise<z.infer<typeof heldRow>> {
+  const held = rowOf(heldRow, await session.query(LOCK_LEASE, [claim.runId, claim.runnerId, claim.epoch]));
+  if (held === undefined) throw leaseLost(claim);
+  return held;
 }
 
 /** The lease goes over to it as it is. */
@@ -281,92 +282,6 @@ const NEXT_ATTEMPT = `
   )
   SELECT ${PIPELINE_COLUMNS}, ${CLAIM_COLUMNS} FROM p CROSS JOIN run LEFT JOIN etl.etl_state s ON s.pipeline_id = p.id`;
 
-async function startNextAttempt(pool: Pool, claim: Claim, failure: RunFailure): Promise<Claim> {
-  return inTransaction(pool, async (client) => {
-    const { leaseEnds } = await lockLease(client, claim);
-    await endRun(client, claim, "FAILED", failure);
-    const { pipeline, attempt, trigger, runnerId } = claim;
-    const { rows } = await client.query(NEXT_ATTEMPT, [pipeline.id, attempt + 1, trigger, runnerId, leaseEnds]);
-    return claimFromRow(rows[0]);
-  });
-}
-
-async function attemptBegins(pool: Pool, { runId }: Claim): Promise<void> {
-  await pool.query("UPDATE etl.etl_runs SET started_at = clock_timestamp() WHERE id = $1 AND status = 'RUNNING'", [
-    runId,
-  ]);
-}
-
-/**
- * The run of a lost runner is FAILED; its pipeline goes on by itself, unless the last runs were all lost before they
- * committed a single batch: then something in the pipeline kills the runners, and a person must look. A run that
- * somebody wanted to cancel is CANCELLED by this, and nothing goes on. A run that only reads begins again under its own
- * id, unless too many runners were lost over it.
- */
-const RESCUE = `
-  WITH expired AS (
-    SELECT r.id,
-           CASE WHEN r.lane = 'read' AND r.attempt < $3 THEN 'REQUESTED'
-                WHEN r.lane = 'write' AND p.status = 'CANCEL_REQUESTED' THEN 'CANCELLED' ELSE 'FAILED' END AS status,
-           CASE WHEN r.lane = 'read' THEN 'RUNNER_LOST_REPEATEDLY'
-                WHEN pg_postmaster_start_time() > r.started_at THEN 'DATABASE_RESTARTED'
-                WHEN r.runner_id = $5 THEN 'RUNNER_CUT_OFF' ELSE 'RUNNER_LOST' END AS code
-      FROM etl.etl_runs r JOIN etl.etl_pipelines p ON p.id = r.pipeline_id
-     WHERE r.status = 'RUNNING' AND r.lease_expires_at < clock_timestamp()
-       FOR NO KEY UPDATE SKIP LOCKED
-  ), lost AS (
-    UPDATE etl.etl_runs r
-       SET status = expired.status, lease_expires_at = NULL,
-           attempt = r.attempt + CASE WHEN expired.status = 'REQUESTED' THEN 1 ELSE 0 END,
-           finished_at = CASE WHEN expired.status <> 'REQUESTED' THEN clock_timestamp() END,
-           error_code = CASE WHEN expired.status = 'FAILED' THEN expired.code END,
-           error = CASE WHEN expired.status = 'FAILED' THEN $4::jsonb ->> expired.code END
-      FROM expired WHERE r.id = expired.id
-    RETURNING r.id, r.pipeline_id, r.kind, r.lane, r.status, r.batches, r.error_code
-  ), judged AS (
-    SELECT l.pipeline_id,
-           l.batches = 0 AND l.status = 'FAILED' AND (
-             SELECT count(*) FILTER (WHERE recent.error_code IN ('RUNNER_LOST', 'RUNNER_CUT_OFF', 'DATABASE_RESTARTED') AND recent.batches = 0)
-               FROM (SELECT r.error_code, r.batches FROM etl.etl_runs r
-                      WHERE r.pipeline_id = l.pipeline_id AND r.lane = 'write' AND r.id <> l.id
-                      ORDER BY r.started_at DESC LIMIT $3 - 1) recent) = $3 - 1 AS hopeless
-      FROM lost l WHERE l.lane = 'write'
-  ), rescued AS (
-    UPDATE etl.etl_pipelines p
-       SET status = CASE WHEN judged.hopeless THEN 'FAILED' ELSE coalesce(t.to_status, p.status_before) END,
-           failure_may_pass = p.failure_may_pass AND NOT judged.hopeless, run_id = NULL,
-           run_requested_at = CASE WHEN t.to_status = 'RUN_REQUESTED' THEN clock_timestamp() END,
-           run_trigger = CASE WHEN t.to_status = 'RUN_REQUESTED' THEN 'recovery' END
-      FROM judged, unnest($1::text[], $2::text[]) AS t (from_status, to_status)
-     WHERE p.id = judged.pipeline_id AND p.status = t.from_status
-    RETURNING p.id, p.status
-  )
-  SELECT p.id, p.name, coalesce(rescued.status, p.status) AS status, lost.id AS run_id, lost.kind, lost.error_code
-    FROM lost JOIN etl.etl_pipelines p ON p.id = lost.pipeline_id
-    LEFT JOIN rescued ON rescued.id = p.id AND lost.lane = 'write'`;
-
-const LOSSES = {
-  RUNNER_LOST:
-    "No sign of life came from the runner until its lease ran out: it was killed, frozen, or cut off from the meta-store.",
-  RUNNER_CUT_OFF:
-    "The runner lives, but could not renew its lease in time: it was cut off from the meta-store, or stood still.",
-  RUNNER_LOST_REPEATEDLY: "Every runner that began this run disappeared.",
-  DATABASE_RESTARTED: "PostgreSQL, which keeps the meta-store, was restarted during the run.",
-};
-
-async function rescueExpired(pool: Pool, runnerId: string): Promise<RescuedRun[]> {
-  const { from, to } = transitionsOf("hand_back");
-  const { rows } = await pool.query(RESCUE, [from, to, MAX_LOSSES, LOSSES, runnerId]);
-  return rows.map((row) => ({
-    id: row.id,
-    name: row.name,
-    status: row.status,
-    runId: row.run_id,
-    kind: row.kind,
-    code: row.error_code,
-  }));
-}
-
 export function leaseLost(claim: Claim): VitrinaError {
   return new VitrinaError(
     "LEASE_LOST",
@@ -376,13 +291,43 @@ export function leaseLost(claim: Claim): VitrinaError {
 
 export function runQueue(pool: Pool, connection: ConnectionOptions): RunQueue {
   return {
-    claimNext: asking("claim a run", (runnerId, leaseMs, lane = "write") => claimNext(pool, runnerId, leaseMs, lane)),
-    extendLease: asking("extend the lease", (claim, leaseMs) => extendLease(pool, claim, leaseMs)),
+    claimNext: asking("claim a run", async (runnerId, leaseMs, lane = "write") => {
+      const { rows } = await pool.query(CLAIM[lane], [runnerId, leaseMs]);
+      return rows[0] === undefined ? undefined : claimFromRow(rows[0]);
+    }),
+
+    extendLease: asking("extend the lease", async ({ pipeline, kind, epoch, runnerId }, leaseMs) => {
+      const renewed = await pool.query(RENEW_LEASES, [[pipeline.id], [laneOf(kind)], [epoch], runnerId, leaseMs]);
+      return rowOf(renewedRow, renewed)?.status;
+    }),
+
     leaseRenewal: () => ({ connection, statement: RENEW_LEASES }),
-    finishRun: asking("finish the run", (claim, outcome) => finishRun(pool, claim, outcome)),
-    startNextAttempt: asking("start the next attempt", (claim, failure) => startNextAttempt(pool, claim, failure)),
-    attemptBegins: asking("begin the attempt", (claim) => attemptBegins(pool, claim)),
+
+    finishRun: asking("finish the run", async (claim, outcome) => {
+      if (laneOf(claim.kind) === "write") return finishWriting(pool, claim, outcome);
+      await finishReading(pool, claim, outcome);
+      return undefined;
+    }),
+
+    startNextAttempt: asking("start the next attempt", (claim, failure) =>
+      inTransaction(pool, async (session) => {
+        const { lease_expires_at } = await lockLease(session, claim);
+        await endRun(session, claim, "FAILED", failure);
+        const { pipeline, attempt, trigger, runnerId } = claim;
+        const values = [pipeline.id, attempt + 1, trigger, runnerId, lease_expires_at];
+        const { rows } = await session.query(NEXT_ATTEMPT, values);
+        return claimFromRow(rows[0]);
+      }),
+    ),
+
+    attemptBegins: asking("begin the attempt", async ({ runId }) => {
+      await pool.query("UPDATE etl.etl_runs SET started_at = clock_timestamp() WHERE id = $1 AND status = 'RUNNING'", [
+        runId,
+      ]);
+    }),
+
     rescueExpired: asking("rescue lost runs", (runnerId) => rescueExpired(pool, runnerId)),
+
     onWork: asking("listen for work", (wake) => listen(connection, "vitrina_pipelines", wake)),
   };
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isPipelineId, type PipelineId } from "../../domain/pipeline.ts";
+import { isPipelineId, type PipelineId, type RunId } from "../../domain/pipeline.ts";
 
 /**
  * Rows become values of the domain by its own schemas. Tables can also be changed by hand, or by another version: a row
@@ -28,3 +28,4 @@ export function decodeRow<T>(schema: z.ZodType<T>, row: unknown): T {
 
 const isId = (value: unknown): boolean => typeof value === "string" && isPipelineId(value);
 export const pipelineId = z.custom<PipelineId>(isId, "It must be an id.");
+export const runId = z.custom<RunId>(isId, "It must be an id.");

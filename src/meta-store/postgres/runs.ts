@@ -1,12 +1,12 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
-import { isPipelineId, type PipelineId } from "../../domain/pipeline.ts";
-import type { Run } from "../../domain/run.ts";
+import { isPipelineId } from "../../domain/pipeline.ts";
+import { runSchema } from "../../domain/run.ts";
 import type { Pool } from "../../postgres/connection.ts";
-import type { Page, PageRequest } from "../ports/page.ts";
-import type { RunFilter, RunHistory } from "../ports/runs.ts";
+import type { RunHistory } from "../ports/runs.ts";
 import { asking } from "./asking.ts";
 import { Conditions } from "./conditions.ts";
-import { invalidPageMark } from "./pages.ts";
+import { invalidPageMark, pageOf } from "./pages.ts";
+import { rowOf, rowsOf } from "./rows.ts";
 
 /** The columns of a run, for a query where `r` is the row of etl.etl_runs. */
 export const RUN_COLUMNS = `
@@ -20,39 +20,8 @@ export const RUN_COLUMNS = `
   round(r.rows_read / greatest(extract(epoch FROM coalesce(r.finished_at, clock_timestamp()) - r.started_at), 0.001))::int8
     AS rows_per_second, coalesce(r.resumed, false) AS resumed, r.notes, r.error_code, r.error`;
 
-/** Newest first; null means of all pipelines. The page mark is the place of the last run: its microsecond and its id. */
-async function listRuns(pool: Pool, id: PipelineId | null, page: PageRequest, filter: RunFilter): Promise<Page<Run>> {
-  const conditions = new Conditions();
-  conditions.addIfGiven(id ?? undefined, (value) => `r.pipeline_id = ${value}`);
-  conditions.addIfGiven(filter.kind, (value) => `r.kind = ${value}`);
-  conditions.addIfGiven(filter.lane, (value) => `r.lane = ${value}`);
-  conditions.addIfGiven(filter.status, (value) => `r.status = ${value}`);
-  conditions.addIfGiven(filter.trigger, (value) => `r.trigger = ${value}`);
-  conditions.addIfGiven(filter.run_request, (value) => `r.run_request = ${value}`);
-  conditions.addIfGiven(filter.started_after, (value) => `r.started_at > ${value}`);
-  conditions.addIfGiven(filter.started_before, (value) => `r.started_at < ${value}`);
-  if (page.after !== undefined) {
-    const [at, lastId] = parsePageMark(page.after);
-    conditions.add(
-      (micros, last) =>
-        `(r.started_at, r.id) < (timestamptz 'epoch' + ${micros}::float8 * interval '1 microsecond', ${last}::uuid)`,
-      at,
-      lastId,
-    );
-  }
-  const { rows } = await pool.query(
-    `SELECT ${RUN_COLUMNS}, (extract(epoch FROM r.started_at) * 1000000)::int8 AS started_micros
-       FROM etl.etl_runs r ${conditions.where}
-      ORDER BY r.started_at DESC, r.id DESC LIMIT ${conditions.place(page.limit + 1)}`,
-    conditions.values,
-  );
-  const shown = rows.slice(0, page.limit);
-  const last = shown.at(-1);
-  return {
-    items: shown.map(({ started_micros: _, ...run }) => run as Run),
-    next: rows.length > page.limit ? `${last?.started_micros}.${last?.id}` : null,
-  };
-}
+/** Where a run stands in the list: its microsecond and its id. */
+const PAGE_MARK = "(extract(epoch FROM r.started_at) * 1000000)::int8 || '.' || r.id";
 
 function parsePageMark(mark: string): [micros: string, id: string] {
   const [micros = "", id = "", ...more] = mark.split(".");
@@ -60,21 +29,48 @@ function parsePageMark(mark: string): [micros: string, id: string] {
   return [micros, id];
 }
 
-async function getRun(pool: Pool, id: PipelineId, runId: string): Promise<Run> {
-  const { rows } = isPipelineId(runId)
-    ? await pool.query(`SELECT ${RUN_COLUMNS} FROM etl.etl_runs r WHERE r.pipeline_id = $1 AND r.id = $2`, [id, runId])
-    : { rows: [] };
-  if (rows[0] === undefined) throw runNotFound(runId);
-  return rows[0] as Run;
+export function runHistory(pool: Pool): RunHistory {
+  return {
+    list: asking("list the runs", async (id, page, filter = {}) => {
+      const conditions = new Conditions();
+      conditions.addIfGiven(id ?? undefined, (value) => `r.pipeline_id = ${value}`);
+      conditions.addIfGiven(filter.kind, (value) => `r.kind = ${value}`);
+      conditions.addIfGiven(filter.lane, (value) => `r.lane = ${value}`);
+      conditions.addIfGiven(filter.status, (value) => `r.status = ${value}`);
+      conditions.addIfGiven(filter.trigger, (value) => `r.trigger = ${value}`);
+      conditions.addIfGiven(filter.run_request, (value) => `r.run_request = ${value}`);
+      conditions.addIfGiven(filter.started_after, (value) => `r.started_at > ${value}`);
+      conditions.addIfGiven(filter.started_before, (value) => `r.started_at < ${value}`);
+      if (page.after !== undefined) {
+        conditions.add(
+          (micros, last) =>
+            `(r.started_at, r.id) < (timestamptz 'epoch' + ${micros}::float8 * interval '1 microsecond', ${last}::uuid)`,
+          ...parsePageMark(page.after),
+        );
+      }
+      const { rows } = await pool.query(
+        `SELECT ${RUN_COLUMNS}, ${PAGE_MARK} AS page_mark FROM etl.etl_runs r ${conditions.where}
+          ORDER BY r.started_at DESC, r.id DESC LIMIT ${conditions.place(page.limit + 1)}`,
+        conditions.values,
+      );
+      const { items, next } = pageOf(rows, page, (last) => String(last["page_mark"]));
+      return { items: rowsOf(runSchema, { rows: items }), next };
+    }),
+
+    get: asking("read the run", async (id, runId) => {
+      const found = isPipelineId(runId)
+        ? await pool.query(`SELECT ${RUN_COLUMNS} FROM etl.etl_runs r WHERE r.pipeline_id = $1 AND r.id = $2`, [
+            id,
+            runId,
+          ])
+        : { rows: [] };
+      const run = rowOf(runSchema, found);
+      if (run === undefined) throw runNotFound(runId);
+      return run;
+    }),
+  };
 }
 
 export function runNotFound(runId: string): VitrinaError {
   return new VitrinaError("RUN_NOT_FOUND", `This pipeline has no run "${runId}".`);
-}
-
-export function runHistory(pool: Pool): RunHistory {
-  return {
-    list: asking("list the runs", (id, page, filter = {}) => listRuns(pool, id, page, filter)),
-    get: asking("read the run", (id, runId) => getRun(pool, id, runId)),
-  };
 }

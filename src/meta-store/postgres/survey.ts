@@ -1,10 +1,13 @@
-import { PIPELINE_STATUSES, type PipelineStatus } from "../../domain/pipeline-status.ts";
+import { z } from "zod";
+import { PIPELINE_STATUSES } from "../../domain/pipeline-status.ts";
 import type { Pool } from "../../postgres/connection.ts";
-import type { Monitoring, PipelineVitals, Survey } from "../ports/monitoring.ts";
+import type { Monitoring } from "../ports/monitoring.ts";
 import { asking } from "./asking.ts";
+import { decodeRow } from "./rows.ts";
 import { ALIVE } from "./runners.ts";
+import { CLAIMABLE } from "./statuses.ts";
 
-const CLAIMABLE = "enabled AND status = 'RUN_REQUESTED' AND (not_before IS NULL OR not_before <= clock_timestamp())";
+const WAITING = `enabled AND status IN (${CLAIMABLE}) AND (not_before IS NULL OR not_before <= clock_timestamp())`;
 
 /**
  * One statement, because it is asked with every scrape. Each pipeline costs two steps in an index, however many runs it
@@ -30,36 +33,53 @@ const SURVEY = `
          ORDER BY r.started_at DESC, r.id DESC LIMIT 1) last_run ON true
   )
   SELECT p.*, r.*, (SELECT coalesce(jsonb_agg(shown ORDER BY shown.name), '[]') FROM shown) AS pipelines
-    FROM (SELECT ${PIPELINE_STATUSES.map((status) => `count(*) FILTER (WHERE status = '${status}') AS "${status}"`).join(", ")},
+    FROM (SELECT jsonb_build_object(${PIPELINE_STATUSES.map((status) => `'${status}', count(*) FILTER (WHERE status = '${status}')`).join(", ")}) AS by_status,
                  count(*) FILTER (WHERE enabled) AS enabled,
-                 count(*) FILTER (WHERE ${CLAIMABLE}) AS waiting,
+                 count(*) FILTER (WHERE ${WAITING}) AS waiting,
                  count(*) FILTER (WHERE enabled AND not_before > clock_timestamp()) AS held_up,
                  coalesce(extract(epoch FROM clock_timestamp() - min(greatest(run_requested_at, not_before))
-                   FILTER (WHERE ${CLAIMABLE})), 0)::float8 AS oldest_waiting
+                   FILTER (WHERE ${WAITING})), 0)::float8 AS oldest_waiting
             FROM etl.etl_pipelines) p,
          (SELECT count(*) FILTER (WHERE ${ALIVE}) AS alive,
                  count(*) FILTER (WHERE NOT ${ALIVE} AND r.stopped_at IS NULL
                                     AND r.last_seen_at > clock_timestamp() - interval '1 hour') AS lost
             FROM etl.etl_runners r) r`;
 
-async function survey(pool: Pool, mostPipelines: number): Promise<Survey> {
-  const { rows } = await pool.query(SURVEY, [mostPipelines]);
-  const [row] = rows;
-  const pipelines = row.pipelines as PipelineVitals[];
-  return {
-    byStatus: new Map(PIPELINE_STATUSES.map((status): [PipelineStatus, number] => [status, row[status]])),
-    waiting: row.waiting,
-    heldUp: row.held_up,
-    oldestWaitingSeconds: row.oldest_waiting,
-    runnersAlive: row.alive,
-    runnersLost: row.lost,
-    pipelines,
-    leftOut: row.enabled - pipelines.length,
-  };
-}
+const vitals = z.object({
+  name: z.string(),
+  status: z.enum(PIPELINE_STATUSES),
+  schedule: z.string().nullable(),
+  changedAtSeconds: z.number(),
+  watermark: z.string().nullable(),
+  lastSuccessSeconds: z.number().nullable(),
+  lastRunRejected: z.int().nullable(),
+});
+const surveyRow = z.object({
+  by_status: z.record(z.enum(PIPELINE_STATUSES), z.int()),
+  enabled: z.int(),
+  waiting: z.int(),
+  held_up: z.int(),
+  oldest_waiting: z.number(),
+  alive: z.int(),
+  lost: z.int(),
+  pipelines: z.array(vitals),
+});
 
 export function monitoring(pool: Pool): Monitoring {
   return {
-    survey: asking("survey the pipelines", (mostPipelines) => survey(pool, mostPipelines)),
+    survey: asking("survey the pipelines", async (mostPipelines) => {
+      const { rows } = await pool.query(SURVEY, [mostPipelines]);
+      const row = decodeRow(surveyRow, rows[0]);
+      return {
+        byStatus: new Map(PIPELINE_STATUSES.map((status) => [status, row.by_status[status]])),
+        waiting: row.waiting,
+        heldUp: row.held_up,
+        oldestWaitingSeconds: row.oldest_waiting,
+        runnersAlive: row.alive,
+        runnersLost: row.lost,
+        pipelines: row.pipelines,
+        leftOut: row.enabled - row.pipelines.length,
+      };
+    }),
   };
 }
