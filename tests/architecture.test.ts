@@ -159,6 +159,11 @@ describe("habits", () => {
     expect(textOf("postgres/connection.ts").match(/takeSession\(client, config, .*settings\)/g)).toHaveLength(2);
   });
 
+  it("SQL takes the statuses of pipelines from the status machine", () => {
+    const literal = /'(IDLE|RUN_REQUESTED|PAUSE_REQUESTED|CANCEL_REQUESTED)'/;
+    expect(files.filter((file) => file.startsWith("meta-store/postgres/") && literal.test(textOf(file)))).toEqual([]);
+  });
+
   it("no mart of the demo is named in the sources", () => {
     expect(files.filter((file) => /film_dim|film_rating|genre_dim|film_work/.test(textOf(file)))).toEqual([]);
   });

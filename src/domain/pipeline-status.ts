@@ -20,8 +20,10 @@ export type RestingStatus = (typeof RESTING_STATUSES)[number];
 
 /**
  * What can happen to a pipeline.
- * - `request_run`, `request_pause`, `request_cancel`: somebody asks, through the API, the CLI or the schedule.
- * - `pause_waiting`: the same request while the pipeline waits for a temporary problem to go away: no batch is under way.
+ * - `request_run`, `request_pause`, `request_cancel`: somebody asks, through the API or the CLI.
+ * - `request_restore`: somebody asks to bring the previous target back. Not while a load is paused: it would be lost.
+ * - `fire`, `fire_after_failure`: the schedule asks; the latter after a failure that may have been temporary.
+ * - `pause_waiting`: a request to pause while the pipeline waits for a temporary problem to go away: no batch is under way.
  * - `claim`: a runner takes the pipeline.
  * - `succeed`, `pause`, `cancel`, `fail`: the runner that holds it ends its run.
  * - `hand_back`: the runner shuts down, or recovery takes the pipeline from a lost runner; the work continues from
@@ -31,6 +33,9 @@ export const PIPELINE_EVENTS = [
   "request_run",
   "request_pause",
   "request_cancel",
+  "request_restore",
+  "fire",
+  "fire_after_failure",
   "pause_waiting",
   "claim",
   "succeed",
@@ -65,6 +70,9 @@ const TRANSITIONS: Record<PipelineEvent, Transitions> = {
     PAUSED: "PAUSED",
     FAILED: "FAILED",
   },
+  request_restore: { IDLE: "RUN_REQUESTED", FAILED: "RUN_REQUESTED" },
+  fire: { IDLE: "RUN_REQUESTED" },
+  fire_after_failure: { FAILED: "RUN_REQUESTED" },
   pause_waiting: { RUN_REQUESTED: "PAUSED" },
   claim: { RUN_REQUESTED: "RUNNING" },
   // Too late: everything has been read and written.

@@ -26,6 +26,7 @@ import { PIPELINE_COLUMNS, pipelineFromRow } from "./pipeline-row.ts";
 import { settleEarlierRejects } from "./rejects.ts";
 import { rescueExpired } from "./rescue.ts";
 import { decodeRow, rowOf, runId } from "./rows.ts";
+import { CLAIMABLE, statusAfter } from "./statuses.ts";
 
 /** What a claim needs beside its pipeline `p`: its `run`, and the checkpoint in the state `s`. */
 const CLAIM_COLUMNS = `
@@ -45,12 +46,12 @@ const CLAIM: Record<RunLane, string> = {
   write: `
   WITH candidate AS (
     SELECT id, gen_random_uuid() AS run_id FROM etl.etl_pipelines
-     WHERE enabled AND status = 'RUN_REQUESTED' AND (not_before IS NULL OR not_before <= clock_timestamp())
+     WHERE enabled AND status IN (${CLAIMABLE}) AND (not_before IS NULL OR not_before <= clock_timestamp())
      ORDER BY run_requested_at, id
      LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
   ), p AS (
     UPDATE etl.etl_pipelines AS taken
-       SET status = 'RUNNING', run_id = candidate.run_id, lease_epoch = taken.lease_epoch + 1
+       SET status = ${statusAfter("claim", "taken")}, run_id = candidate.run_id, lease_epoch = taken.lease_epoch + 1
       FROM candidate WHERE taken.id = candidate.id
     RETURNING taken.*
   ), run AS (
@@ -176,8 +177,8 @@ function finishWriting(pool: Pool, claim: Claim, outcome: RunOutcome): Promise<P
     await session.query(
       `UPDATE etl.etl_pipelines p
           SET status = $2, run_id = NULL, ${TROUBLE_AFTER[outcome.kind] ?? ""}
-              run_requested_at = CASE WHEN $2 = 'RUN_REQUESTED' THEN clock_timestamp() END,
-              run_trigger = CASE WHEN $2 = 'RUN_REQUESTED' THEN $3 END,
+              run_requested_at = CASE WHEN $2 IN (${CLAIMABLE}) THEN clock_timestamp() END,
+              run_trigger = CASE WHEN $2 IN (${CLAIMABLE}) THEN $3 END,
               failure_may_pass = coalesce($4, p.failure_may_pass)
         WHERE p.id = $1`,
       [
@@ -211,7 +212,7 @@ const BEGIN_WAITING = `
 const TROUBLE_AFTER: Partial<Record<RunOutcome["kind"], string>> = {
   waiting: BEGIN_WAITING,
   // Where a further run follows, it is the success that goes before it.
-  succeeded: "status_before = 'IDLE', troubled_since = NULL, failed_attempts = 0, trouble_code = NULL, trouble = NULL,",
+  succeeded: `status_before = '${nextStatus("RUNNING", "succeed")}', troubled_since = NULL, failed_attempts = 0, trouble_code = NULL, trouble = NULL,`,
 };
 
 function waitingValues({ attempt }: Claim, outcome: RunOutcome & { kind: "waiting" }): unknown[] {

@@ -1,10 +1,9 @@
 import { z } from "zod";
-import { nextStatus } from "../../domain/pipeline-status.ts";
 import type { Pool } from "../../postgres/connection.ts";
 import type { ScheduleStore } from "../ports/run-queue.ts";
 import { asking } from "./asking.ts";
 import { decodeRow, pipelineId, rowOf, rowsOf } from "./rows.ts";
-import { CLAIMABLE } from "./statuses.ts";
+import { allowing, CLAIMABLE, statusAfter } from "./statuses.ts";
 
 /** One look answers everything: what is due, what has no plan yet, how long to sleep, and what time it is. */
 const UPCOMING = `
@@ -36,13 +35,15 @@ const scheduleRow = z.object({
  */
 const ADVANCE = `
   WITH tick AS (
-    SELECT id, (status = 'IDLE' OR (status = 'FAILED' AND failure_may_pass)) AND next_run_at <= clock_timestamp() AS fires FROM etl.etl_pipelines
+    SELECT id, (status IN (${allowing("fire")}) OR (status IN (${allowing("fire_after_failure")}) AND failure_may_pass))
+                 AND next_run_at <= clock_timestamp() AS fires
+      FROM etl.etl_pipelines
      WHERE id = $1 AND enabled AND schedule_interval = $2 AND next_run_at IS NOT DISTINCT FROM $3::timestamptz
      FOR NO KEY UPDATE SKIP LOCKED
   )
   UPDATE etl.etl_pipelines p
      SET next_run_at = $4, schedule_error = $5,
-         status = CASE WHEN tick.fires THEN $6 ELSE p.status END,
+         status = CASE WHEN tick.fires THEN coalesce(${statusAfter("fire")}, ${statusAfter("fire_after_failure")}) ELSE p.status END,
          run_requested_at = CASE WHEN tick.fires THEN clock_timestamp() ELSE p.run_requested_at END,
          run_trigger = CASE WHEN tick.fires THEN 'schedule' ELSE p.run_trigger END
     FROM tick WHERE p.id = tick.id
@@ -60,8 +61,7 @@ export function scheduleStore(pool: Pool): ScheduleStore {
 
     advance: asking("advance the schedule", async ({ id, schedule, nextRunAt }, plan) => {
       const [next, error] = plan.kind === "next" ? [plan.nextRunAt, null] : [null, plan.error];
-      const requested = nextStatus("IDLE", "request_run");
-      const advanced = rowOf(advancedRow, await pool.query(ADVANCE, [id, schedule, nextRunAt, next, error, requested]));
+      const advanced = rowOf(advancedRow, await pool.query(ADVANCE, [id, schedule, nextRunAt, next, error]));
       if (advanced === undefined) return "taken";
       return advanced.fires ? "fired" : "moved";
     }),

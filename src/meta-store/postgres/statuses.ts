@@ -1,9 +1,26 @@
-import { type PipelineStatus, transitionsOf } from "../../domain/pipeline-status.ts";
+import { type PipelineEvent, transitionsOf } from "../../domain/pipeline-status.ts";
 
-/** As literals and not as parameters, so that the planner sees that they fit a partial index. */
-function statusList(statuses: readonly PipelineStatus[]): string {
-  return statuses.map((status) => `'${status}'`).join(", ");
+/** The status machine as SQL. Statuses are literals, so that the planner sees that they fit a partial index. */
+
+/** Those in which the event may happen, as a list for IN. */
+export function allowing(event: PipelineEvent): string {
+  return transitionsOf(event)
+    .from.map((status) => `'${status}'`)
+    .join(", ");
 }
 
-/** What a runner may claim. */
-export const CLAIMABLE = statusList(transitionsOf("claim").from);
+/**
+ * What the event makes of the status of the row, which is that at the moment the row is locked. A join with the changes
+ * would be made before, and find nothing when another request changes the status meanwhile.
+ */
+export function statusAfter(event: PipelineEvent, row = "p"): string {
+  const { from, to } = transitionsOf(event);
+  const changes = from.map((status, place) => {
+    const next = to[place] ?? null;
+    return `WHEN '${status}' THEN ${next === null ? `${row}.status_before` : `'${next}'`}`;
+  });
+  return `CASE ${row}.status ${changes.join(" ")} END`;
+}
+
+/** What waits for a runner. */
+export const CLAIMABLE = allowing("claim");
