@@ -5,7 +5,7 @@ import { endAskedFor } from "../domain/pipeline-status.ts";
 import { decideRetry, mayPass, type RetryPolicy } from "../domain/retry-policy.ts";
 import { laneOf } from "../domain/run.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
-import type { Claim, RunFailure, RunOutcome } from "../meta-store/ports/run-queue.ts";
+import type { Claim, RunFailure, RunOutcome, RunQueue } from "../meta-store/ports/run-queue.ts";
 import { redact } from "../observability/log.ts";
 import { databaseError } from "../postgres/errors.ts";
 import { TaskRetryLater } from "../tasks/retry-later.ts";
@@ -16,7 +16,7 @@ import { executeRun } from "./run-kinds.ts";
 import { type ReportParts, RunReport } from "./run-report.ts";
 
 export interface DispatcherParts extends Omit<EngineParts, "store">, ReportParts {
-  readonly store: MetaStore;
+  readonly store: EngineParts["store"] & Pick<MetaStore, "queue">;
   readonly timing: LeaseTiming;
   readonly retry: RetryPolicy;
   readonly heartbeats: Pick<Heartbeats, "hold">;
@@ -94,7 +94,7 @@ async function runAttempts(
       case "drop":
         throw leaseLost(claim, result);
       case "retry":
-        claim = await nextAttempt(store, claim, failure, decision.delayMs, report);
+        claim = await nextAttempt(store.queue, claim, failure, decision.delayMs, report);
         await waitUnless(AbortSignal.any([stopSignal, heartbeat.interruptSignal]), decision.delayMs);
         await store.queue.attemptBegins(claim);
         report.attemptBegins();
@@ -161,13 +161,13 @@ async function retryClassOf(failure: VitrinaError, parts: DispatcherParts, claim
 }
 
 async function nextAttempt(
-  store: MetaStore,
+  queue: RunQueue,
   claim: Claim,
   failure: RunFailure,
   delayMs: number,
   report: RunReport,
 ): Promise<Claim> {
-  const next = await store.queue.startNextAttempt(claim, failure);
+  const next = await queue.startNextAttempt(claim, failure);
   report.failedAttempt(failure, delayMs, claim, next);
   return next;
 }

@@ -12,7 +12,7 @@ import { runSchedules } from "./scheduler.ts";
 export const slotsFor = (concurrency: number): Readonly<Record<RunLane, number>> => ({ write: concurrency, read: 1 });
 
 export interface ManagerParts {
-  readonly store: MetaStore;
+  readonly store: Pick<MetaStore, "queue" | "schedules">;
   readonly runnerId: string;
   readonly leaseMs: number;
   /** How many runs of each lane go on at once in this process. */

@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Pipeline } from "../domain/pipeline.ts";
 import type { Run } from "../domain/run.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
+import type { RunHistory } from "../meta-store/ports/runs.ts";
 
 const LOOK_EVERY_MS = 100;
 const MOST_PIPELINES = 200;
@@ -10,39 +11,39 @@ type Say = (text: string) => void;
 
 /** Runs the named pipelines that have never run, shows their progress, and ends with a table of what was built. */
 export async function runOnce(
-  store: MetaStore,
+  store: Pick<MetaStore, "pipelines" | "requests" | "runs">,
   names: readonly string[],
   interrupted: () => boolean,
   say: Say,
 ): Promise<void> {
   const { items } = await store.pipelines.list({ limit: MOST_PIPELINES });
   const waiting = await neverRun(
-    store,
+    store.runs,
     items.filter(({ name }) => names.includes(name)),
   );
   if (waiting.length > 0) say(`Running ${waiting.map(({ name }) => name).join(", ")} for the first time …`);
   for (const { id } of waiting) await store.requests.run(id, "api");
-  const runs = await Promise.all(waiting.map((pipeline) => followRun(store, pipeline, interrupted, say)));
+  const runs = await Promise.all(waiting.map((pipeline) => followRun(store.runs, pipeline, interrupted, say)));
   const rows = waiting.flatMap((pipeline, index) => tableRow(pipeline, runs[index]));
   if (rows.length > 0) say(`\n${formatTable(["mart", "status", "rows read", "rows written", "seconds"], rows)}`);
 }
 
-async function neverRun(store: MetaStore, pipelines: readonly Pipeline[]): Promise<Pipeline[]> {
-  const lastRuns = await Promise.all(pipelines.map(({ id }) => store.runs.list(id, { limit: 1 }, { kind: "load" })));
+async function neverRun(history: RunHistory, pipelines: readonly Pipeline[]): Promise<Pipeline[]> {
+  const lastRuns = await Promise.all(pipelines.map(({ id }) => history.list(id, { limit: 1 }, { kind: "load" })));
   return pipelines.filter(
     ({ enabled, status }, index) => enabled && status === "IDLE" && lastRuns[index]?.items.length === 0,
   );
 }
 
 async function followRun(
-  store: MetaStore,
+  history: RunHistory,
   pipeline: Pipeline,
   interrupted: () => boolean,
   say: Say,
 ): Promise<Run | undefined> {
   let shownBatches = 0;
   while (!interrupted()) {
-    const [run] = (await store.runs.list(pipeline.id, { limit: 1 }, { kind: "load" })).items;
+    const [run] = (await history.list(pipeline.id, { limit: 1 }, { kind: "load" })).items;
     if (run !== undefined && run.batches > shownBatches) {
       shownBatches = run.batches;
       say(`  ${pipeline.name}: ${run.rows_read.toLocaleString("en")} rows`);

@@ -2,7 +2,7 @@ import { rename } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { lockDataDir } from "../embedded-postgres/data-dir-lock.ts";
 import { startEmbeddedPostgres } from "../embedded-postgres/start-embedded-postgres.ts";
-import type { MetaStore } from "../meta-store/meta-store.ts";
+import type { PipelineStore } from "../meta-store/ports/pipelines.ts";
 import { createLog } from "../observability/log.ts";
 import { createRegistry } from "../observability/registry.ts";
 import { DEFAULT_API_URL } from "../settings/cli-settings.ts";
@@ -47,7 +47,7 @@ async function bringUp(settings: Settings, stops: (() => Promise<void>)[], inter
   const store = openStore(urls, "start", 2);
   stops.push(() => store.close());
   const tasks = await findTasks(settings, log);
-  await announceDemo(settings, adminUrl, store, tasks);
+  await announceDemo(settings, adminUrl, store.pipelines, tasks);
 
   // One process, one endpoint: the API also serves the runner's metrics.
   const registry = createRegistry(VERSION);
@@ -71,10 +71,10 @@ async function startDatabase(settings: Settings, stops: (() => Promise<void>)[])
 async function announceDemo(
   settings: Settings,
   adminUrl: string,
-  store: MetaStore,
+  pipelines: PipelineStore,
   tasks: readonly TaskDescription[],
 ): Promise<void> {
-  switch (await loadDemo(settings, adminUrl, store.pipelines, tasks)) {
+  switch (await loadDemo(settings, adminUrl, pipelines, tasks)) {
     case "loaded":
       return say(["Cinema demo loaded: schemas content and ugc.", ...(await demoLacks(settings, tasks))].join("\n"));
     case "skipped":

@@ -117,7 +117,7 @@ function observationRoutes(api: Api, { store }: ApiParts, listener: ChangeListen
   });
 }
 
-async function statusOf(store: MetaStore, id: PipelineId, asked: number | undefined) {
+async function statusOf(store: Pick<MetaStore, "pipelines" | "runs">, id: PipelineId, asked: number | undefined) {
   const { name, status, enabled, run_request, waiting } = await store.pipelines.get(id);
   const filter = { lane: "write", ...(asked !== undefined && { run_request: asked }) } as const;
   const { items } = await store.runs.list(id, { limit: 1 }, filter);
