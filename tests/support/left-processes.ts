@@ -10,8 +10,8 @@ declare module "vitest" {
 }
 
 /**
- * A test stops what it started. When vitest itself is interrupted no test comes to that, and a worker may be gone without
- * a word; so every process is written down, and whatever is left is ended when the whole run is over.
+ * A test stops what it started. When vitest itself is interrupted, no test gets to do that, and a worker may disappear
+ * silently; so every process is recorded, and whatever is left is ended when the whole run is over.
  */
 export function noteProcess(pid: number | undefined): void {
   if (pid !== undefined) appendFileSync(inject("processList"), `${pid}\n`);
@@ -22,7 +22,7 @@ export function noteProcessGroup(pid: number | undefined): void {
   if (pid !== undefined) noteProcess(-pid);
 }
 
-/** The number may belong to somebody else by now, so the command is looked at, too. */
+/** The id may belong to another process by now, so the command is checked, too. */
 export function endLeftProcesses(processList: string): void {
   const noted = new Set(readFileSync(processList, "utf8").split("\n").filter(Boolean).map(Number));
   const { stdout } = spawnSync("ps", ["-eo", "pid=,pgid=,command="], { encoding: "utf8" });
