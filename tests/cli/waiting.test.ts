@@ -123,7 +123,7 @@ describe("run", () => {
     waiting.signal("SIGINT");
     const { code, stdout, stderr } = await waiting.result;
     expect({ code, stdout }).toEqual({ code: 130, stdout: "" });
-    expect(stderr).toMatch(/Stopped waiting.*goes on/);
+    expect(stderr).toMatch(/Stopped waiting.*runs go on/);
     expect(["RUNNING", "RUN_REQUESTED"]).toContain(await statusOf("left"));
     await unlock();
     await until("it has ended", async () => (await statusOf("left")) === "IDLE");
