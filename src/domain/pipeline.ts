@@ -173,7 +173,7 @@ export const waitingSchema = z.object({
   until: z.date().describe("When the next attempt starts; requesting a run starts it at once."),
 });
 
-/** A pipeline as it stands in the meta-store. */
+/** A pipeline as the meta-store has it. */
 export const pipelineSchema = pipelineConfigSchema.extend({
   id: z.guid(),
   status: z.enum(PIPELINE_STATUSES),

@@ -10,7 +10,7 @@ import { z } from "zod";
 export const RUN_KINDS = ["load", "restore", "reconcile"] as const;
 export type RunKind = (typeof RUN_KINDS)[number];
 
-/** A pipeline has at most one run in each lane at a time. Its status tells of the one that writes. */
+/** A pipeline has at most one run in each lane at a time. Its status is about the one that writes. */
 export const RUN_LANES = ["write", "read"] as const;
 export type RunLane = (typeof RUN_LANES)[number];
 
@@ -36,7 +36,7 @@ export type RunTrigger = (typeof RUN_TRIGGERS)[number];
 
 const count = z.int().nonnegative();
 
-/** Every row that was read ends in exactly one of the other counts. Deletions are counted apart. */
+/** Every row that was read ends in exactly one of the other counts. Deletions are counted separately. */
 const countersShape = {
   rows_read: count,
   rows_written: count.describe("Inserted or changed in the target."),

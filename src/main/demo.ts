@@ -40,7 +40,7 @@ export async function loadDemo(
     if (data === "foreign") return "skipped";
     await grantSourceAccess(adminUrl, settings.sourceSchemas);
     await createMarts(settings.databaseUrls(adminUrl).writer);
-    await bring(wanted, [], adminUrl, store);
+    await addPipelines(wanted, [], adminUrl, store);
     return "loaded";
   }
   const [mark, ...others] = new Set(await connected(adminUrl, readMarks));
@@ -50,12 +50,12 @@ export async function loadDemo(
   const known = [...brought, ...items.map(({ name }) => name)];
   const missing = wanted.filter(({ name }) => !known.includes(name));
   if (missing.length === 0) return "present";
-  await bring(missing, brought, adminUrl, store);
+  await addPipelines(missing, brought, adminUrl, store);
   return "extended";
 }
 
 /** Creates pipelines, and records with the demo's data which ones have been added. */
-async function bring(
+async function addPipelines(
   pipelines: readonly NewPipeline[],
   broughtBefore: readonly string[],
   adminUrl: string,

@@ -27,8 +27,15 @@ export async function startRunnerAlone(
   const { host, port } = settings.metrics;
   if (port === undefined) return runner;
   try {
-    const ailment = (): string | undefined => ailmentOf(runner.silentMs(), settings.runner.pollMs);
-    const probes = await startProbeServer({ host, port, registry, ailment, checkReady: runner.checkReady, log });
+    const livenessProblem = (): string | undefined => livenessProblemOf(runner.silentMs(), settings.runner.pollMs);
+    const probes = await startProbeServer({
+      host,
+      port,
+      registry,
+      livenessProblem,
+      checkReady: runner.checkReady,
+      log,
+    });
     // Last, so that the metrics still show the last batches.
     const stop = (): Promise<void> => runner.stop().finally(() => probes.stop());
     return { stop };
@@ -41,7 +48,7 @@ export async function startRunnerAlone(
 /** Even a loop that waits for an unreachable meta-store comes round within this time. */
 const MOST_SILENCE_MS = 120_000;
 
-export function ailmentOf(silentMs: number, pollMs: number): string | undefined {
+export function livenessProblemOf(silentMs: number, pollMs: number): string | undefined {
   if (silentMs <= Math.max(MOST_SILENCE_MS, 3 * pollMs)) return undefined;
   return "The runner has not looked for work for too long: it hangs.";
 }

@@ -10,7 +10,7 @@ export interface ProbeServerParts {
   readonly port: number;
   readonly registry: Registry;
   /** What is wrong with this process, if anything: it should be restarted. */
-  ailment(): string | undefined;
+  livenessProblem(): string | undefined;
   /** Throws when the process cannot do its work at the moment. */
   checkReady(): Promise<void>;
   readonly log: Log;
@@ -64,8 +64,8 @@ async function answerTo({ method, url = "" }: IncomingMessage, parts: ProbeServe
     case "/metrics":
       return { status: 200, text: await parts.registry.metrics(), type: parts.registry.contentType };
     case "/healthz": {
-      const ailment = parts.ailment();
-      return ailment === undefined ? OK : { status: 503, text: ailment };
+      const livenessProblem = parts.livenessProblem();
+      return livenessProblem === undefined ? OK : { status: 503, text: livenessProblem };
     }
     case "/readyz":
       return parts.checkReady().then(

@@ -1,9 +1,9 @@
 import type { Duplex } from "node:stream";
 
 /**
- * A server says what it does not like about a value by repeating the value, in up to a gigabyte. The driver makes one
- * text of a message, and Node.js cannot make one of more than half a gigabyte: the driver throws where nobody catches
- * it, and the process ends. So errors and notices are cut before the driver sees them. What they are stands first.
+ * A server's error about a value may quote the whole value, up to a gigabyte. The driver turns a message into one string,
+ * and Node.js cannot make a string of more than half a gigabyte: the driver throws where nobody can catch it, and the
+ * process ends. So errors and notices are cut before the driver sees them. The important part comes first.
  */
 const MOST_MESSAGE_BYTES = 64 * 1024;
 const [ERROR, NOTICE] = [0x45, 0x4e];
@@ -12,7 +12,7 @@ const HEADER_BYTES = 5;
 /** Ends the text that was cut, and the message. */
 const END = Buffer.from([0, 0]);
 
-/** Takes its place between the socket and the driver's one listener. COPY takes that away for a while, and gives it back. */
+/** Goes between the socket and the driver's only listener. COPY removes that listener for a while, and restores it. */
 export function boundMessages(client: object): void {
   const { stream } = (client as { connection: { stream: Duplex } }).connection;
   const [read] = stream.listeners("data") as ((chunk: Buffer) => void)[];
@@ -23,21 +23,21 @@ export function boundMessages(client: object): void {
     try {
       for (const part of cutter.pass(chunk)) read(part);
     } catch (error) {
-      // A row that is too long for a text. Whoever waits for it is told.
+      // A row that is too long for a string: fails the query that waits for it.
       stream.destroy(error as Error);
     }
   });
 }
 
 class MessageCutter {
-  /** A header of which only a part has come. */
+  /** A header that has arrived only in part. */
   #held = Buffer.alloc(0);
-  /** Bytes of the message under way that are still to come. */
+  /** Bytes of the current message that are still to come. */
   #left = 0;
   /** The beginning of a message that is cut. */
   #kept: Buffer | undefined;
 
-  /** Gives on what came, in as few parts as it came. */
+  /** Passes on what arrived, in as few parts as possible. */
   *pass(incoming: Buffer): Generator<Buffer> {
     const chunk = this.#held.length === 0 ? incoming : Buffer.concat([this.#held, incoming]);
     this.#held = Buffer.alloc(0);

@@ -66,7 +66,7 @@ const KINDS: Readonly<Record<string, FieldKinds>> = {
     location: PLAIN,
   },
 
-  // What stands in FROM
+  // FROM
   RangeVar: {
     catalogname: PLAIN,
     schemaname: PLAIN,

@@ -111,7 +111,7 @@ const NOTHING_YET = {
 /** Counted over the whole query. */
 const NOTHING = { ctes: 0, selects: 0, columns: 0, calls: 0, conditions: 0 };
 
-/** A table, or something else in FROM that nothing is put together with. */
+/** A table, or something else in FROM that is not merged with anything. */
 const ONE_ITEM = { ...NOTHING_YET, depth: 0, joined: 1, items: 1 };
 
 class Measurer {
@@ -160,7 +160,7 @@ class Measurer {
     this.#addUp(level, inner);
   }
 
-  /** What counts wherever it stands. */
+  /** What counts wherever it is. */
   #addUp(level: SelectLevel, inner: Pick<Measure, "items" | "groupings" | "groupedColumns" | "equalities">): void {
     level.items = this.#hold("items", level.items + inner.items);
     level.groupings = this.#hold("groupings", level.groupings + inner.groupings);
@@ -168,7 +168,7 @@ class Measurer {
     level.equalities = this.#hold("equalities", level.equalities + inner.equalities);
   }
 
-  /** WHERE or ON: each branch of a UNION that they are about gets them. */
+  /** WHERE or ON: they are pushed into each branch of a UNION that they refer to. */
   #conditions(node: unknown, level: SelectLevel): number {
     const { branches } = level;
     level.equalities = this.#hold("equalities", level.equalities + equalitiesIn(node));
@@ -317,7 +317,7 @@ interface Groupings {
   readonly columns: number;
 }
 
-/** Several beside each other multiply. */
+/** Several side by side multiply. */
 function groupingsOf(list: readonly unknown[]): Groupings {
   return list.map(groupingsOfItem).reduce(
     (all, item) => ({
@@ -340,8 +340,8 @@ function groupingsOfItem(item: unknown): Groupings {
 }
 
 /**
- * The planner looks at each pair of columns that a condition sets equal whenever it joins two of the tables, and does not
- * look at its clock meanwhile.
+ * The planner looks at each pair of columns that a condition sets equal whenever it joins two of the tables, and checks no
+ * timeout meanwhile.
  */
 function equalitiesIn(condition: unknown): number {
   const { BoolExpr: junction, A_Expr: comparison } = isObject(condition) ? condition : {};

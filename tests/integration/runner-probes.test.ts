@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { Registry } from "prom-client";
 import { afterEach, describe, expect, inject, it } from "vitest";
 import { startRunner } from "../../src/main/runner.ts";
-import { ailmentOf, startRunnerAlone } from "../../src/main/runner-alone.ts";
+import { livenessProblemOf, startRunnerAlone } from "../../src/main/runner-alone.ts";
 import { startProbeServer } from "../../src/observability/probe-server.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { recordingLog } from "../support/recording-log.ts";
@@ -119,10 +119,10 @@ describe("R9 a runner that hangs", () => {
   });
 
   it("is ill after two minutes, or three turns where they take longer", () => {
-    expect(ailmentOf(119_000, 5000)).toBeUndefined();
-    expect(ailmentOf(121_000, 5000)).toMatch(/^The runner .*\.$/);
-    expect(ailmentOf(121_000, 60_000)).toBeUndefined();
-    expect(ailmentOf(181_000, 60_000)).toMatch(/^The runner .*\.$/);
+    expect(livenessProblemOf(119_000, 5000)).toBeUndefined();
+    expect(livenessProblemOf(121_000, 5000)).toMatch(/^The runner .*\.$/);
+    expect(livenessProblemOf(121_000, 60_000)).toBeUndefined();
+    expect(livenessProblemOf(181_000, 60_000)).toMatch(/^The runner .*\.$/);
   });
 
   it("answers 503 with the reason", async () => {
@@ -130,7 +130,7 @@ describe("R9 a runner that hangs", () => {
       host: "127.0.0.1",
       port: 0,
       registry: new Registry(),
-      ailment: () => "It hangs.",
+      livenessProblem: () => "It hangs.",
       checkReady: async () => undefined,
       log: recordingLog(),
     });
