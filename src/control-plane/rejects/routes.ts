@@ -26,7 +26,7 @@ const operations = {
     operationId: "retryRejects",
     summary: "Try rejected rows again",
     description:
-      "Marks them and requests a run, which reads their keys anew from the source before anything else. A row that is written, or gone from the source, is a reject no more; one that is refused again stays, with the new reason. If a run is under way, the next one does it. A full load reads everything anyway.",
+      "Marks them and requests a run, which first reads their keys from the source again. A row that is written, or gone from the source, is a reject no more; one that is refused again stays, with the new reason. If a run is under way, the next one does it. A full load reads everything anyway.",
     params,
     body: z.strictObject({ ids: ids.optional() }).nullable().describe("Without ids: all of them."),
     response: {

@@ -2,7 +2,7 @@
 export interface AnswerStore {
   begin(request: KeyedRequest): Promise<KnownRequest>;
   keep(request: KeyedRequest, answer: StoredAnswer): Promise<void>;
-  /** It came to nothing: whoever repeats it begins anew. */
+  /** It came to nothing: a repeat starts from the beginning. */
   forget(request: KeyedRequest): Promise<void>;
 }
 

@@ -49,7 +49,7 @@ export interface BatchProgress {
   readonly counters: BatchCounters;
   readonly effort: BatchEffort;
   readonly rejects: readonly RefusedRow[];
-  /** Earlier rejects that are settled by this batch: their rows are written, gone, or refused anew. */
+  /** Earlier rejects that are settled by this batch: their rows are written, gone, or refused again. */
   readonly settledRejects: readonly number[];
   /** The horizon of an incremental load. */
   readonly safePoint: string | null;

@@ -28,7 +28,7 @@ export interface RunLogStore {
 }
 
 interface RunLogRequest extends PageRequest {
-  /** Only lines of this level, and graver ones. */
+  /** Only lines of this level or above. */
   readonly level?: LineLevel | undefined;
 }
 

@@ -86,7 +86,7 @@ export function rejectStore(pool: Pool): RejectStore {
 }
 
 /**
- * A full load has read everything anew, so what earlier loads could not write is either written or refused again. A
+ * A full load has read everything again, so what earlier loads could not write is either written or refused again. A
  * load that was interrupted consists of several runs: the rejects of all of them stay.
  */
 export async function settleEarlierRejects(session: SqlSession, id: PipelineId): Promise<void> {
