@@ -24,7 +24,7 @@ afterEach(async () => {
 });
 
 /** Only the statement that ends a run has it. */
-const FINISH = "CASE WHEN $2 = 'RUN_REQUESTED'";
+const FINISH = "failure_may_pass = coalesce(";
 
 const MANY_BATCHES = { source_query: "SELECT id FROM content.film", target_key: ["id"], batch_size: 50 };
 
