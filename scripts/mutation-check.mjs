@@ -1,7 +1,7 @@
 // Proves that the tests notice when a safeguard is missing: removes each one, in a copy of the repository, and runs the
 // tests that must then fail. Usage: npm run test:mutation [-- part of a name …]. Exits with 1 if one survives.
 // Two copies work at the same time: most tests wait for a database or a process.
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -118,8 +118,15 @@ function wantedMutations(parts) {
   return wanted.length > 0 ? wanted : fail(`no mutation has "${parts.join('" or "')}" in its name.`);
 }
 
+/** Without the program that its tests need nothing could notice the mutant. */
+function canBeNoticed({ name, needs }) {
+  if (needs === undefined || spawnSync(needs, ["--version"]).error === undefined) return true;
+  console.log(`NOT RUN   ${name}: there is no ${needs} here`);
+  return false;
+}
+
 async function checkAll(folders) {
-  const wanted = wantedMutations(process.argv.slice(2));
+  const wanted = wantedMutations(process.argv.slice(2)).filter(canBeNoticed);
   for (const folder of folders) copyRepository(folder);
   const refused = await compile(folders[0]);
   if (refused !== undefined) fail(`the sources do not compile:\n${refused}`);

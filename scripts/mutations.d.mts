@@ -3,4 +3,5 @@ export const MUTATIONS: readonly {
   readonly file: string;
   readonly replace: readonly (readonly [from: string, to: string])[];
   readonly tests: readonly string[];
+  readonly needs?: string;
 }[];

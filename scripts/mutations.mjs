@@ -6,7 +6,8 @@ const LATE_COMMIT = "tests/chaos/late-commit.test.ts";
 
 /**
  * `replace`: pairs of texts; each must occur in the file, and all its occurrences are replaced. A mutant must compile:
- * a condition is made constant in a way that the compiler does not see through.
+ * a condition is made constant in a way that the compiler does not see through. `needs`: a program without which its
+ * tests are skipped.
  */
 export const MUTATIONS = [
   {
@@ -75,9 +76,13 @@ export const MUTATIONS = [
         "  if (!(await applyIn(session, backend, wanted))) throw sharedBackends();",
         "  await applyIn(session, backend, wanted);",
       ],
-      ["other === backend || (await backendOf(session)) !== backend", "other + backend < 0"],
+      [
+        "other === backend || (await backendOf(session)) !== backend",
+        "other + backend + (await backendOf(session)) < 0",
+      ],
     ],
     tests: ["tests/integration/pooler.test.ts"],
+    needs: "pgbouncer",
   },
   {
     name: "access: every login may do everything",
