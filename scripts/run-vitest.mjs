@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -26,17 +26,38 @@ export function runVitest(args, environment) {
     stdio: "inherit",
     env: { ...process.env, ...environment },
   });
-  const counts = existsSync(report) ? JSON.parse(readFileSync(report, "utf8")) : {};
+  const result = readReport(report);
   rmSync(folder, { recursive: true });
-  return {
-    passed: counts.numPassedTests ?? 0,
-    failed: counts.numFailedTests || (status === 0 ? 0 : 1),
-    skipped: counts.numPendingTests ?? 0,
-  };
+  return { ...result, failed: result.failed || (status === 0 ? 0 : 1) };
+}
+
+/** What the JSON reporter wrote; a file whose tests could not be run counts as a failure. */
+export function readReport(path) {
+  const text = existsSync(path) ? readFileSync(path, "utf8") : "";
+  if (text === "") return { passed: 0, failed: 1, skipped: 0, failures: ["vitest: it left no report"] };
+  const report = JSON.parse(text);
+  const failures = report.testResults.flatMap((file) => {
+    const failed = file.assertionResults.filter(({ status }) => status === "failed");
+    const place = relative(root, file.name);
+    if (failed.length > 0)
+      return failed.map((test) => `${place} > ${test.fullName}\n${test.failureMessages.join("\n")}`);
+    return file.status === "failed" ? [`${place}\n${file.message}`] : [];
+  });
+  return { passed: report.numPassedTests, failed: failures.length, skipped: report.numPendingTests, failures };
+}
+
+/** Each failure with the head of its message, so that the end of a long output says what failed. */
+export function printFailures(failures) {
+  for (const failure of failures) {
+    const [name, ...message] = failure.split("\n");
+    console.log(`FAILED ${name}`);
+    for (const line of message.slice(0, 25)) console.log(`    ${line}`);
+  }
 }
 
 /** The line that .ci/run reads, and the end of the script. */
-export function finish(name, { passed, failed, skipped }) {
+export function finish(name, { passed, failed, skipped, failures }) {
+  printFailures(failures);
   console.log(`${name}: ${passed} passed, ${failed} failed, ${skipped} skipped`);
   process.exit(failed === 0 ? 0 : 1);
 }

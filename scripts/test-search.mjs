@@ -7,7 +7,7 @@ import { fetchDistribution, SEARCH_SERVERS } from "./search-servers.mjs";
 const isServer = (argument) => Object.hasOwn(SEARCH_SERVERS, argument);
 const named = process.argv.slice(2).filter(isServer);
 const vitestArguments = process.argv.slice(2).filter((argument) => !isServer(argument));
-const total = { passed: 0, failed: 0, skipped: 0 };
+const total = { passed: 0, failed: 0, skipped: 0, failures: [] };
 
 const NEWEST = ["opensearch3", "elasticsearch9"];
 
@@ -16,7 +16,8 @@ function run(server, environment) {
   const isWhole = named.length > 0 || environment.TEST_SEARCH_SERVER === undefined || NEWEST.includes(server);
   const choice = isWhole ? [] : ["--exclude", "tests/search/chaos/**"];
   const counts = runVitest(["--config", "vitest.search.config.ts", ...choice, ...vitestArguments], environment);
-  for (const name of Object.keys(total)) total[name] += counts[name];
+  for (const name of ["passed", "failed", "skipped"]) total[name] += counts[name];
+  total.failures.push(...counts.failures.map((failure) => `${server}: ${failure}`));
 }
 
 prepare();
