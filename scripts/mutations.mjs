@@ -280,7 +280,7 @@ export const MUTATIONS = [
     name: "target: a checkpoint beside the data that is behind counts as ahead",
     file: "src/data-plane/target-loss.ts",
     replace: [["kept.found.batchNo < batchNo", "kept.found.batchNo < -batchNo"]],
-    tests: ["tests/integration/three-databases.test.ts"],
+    tests: ["tests/chaos/three-databases.test.ts"],
   },
   {
     name: "key: one that is equal but written otherwise stays as it was",
