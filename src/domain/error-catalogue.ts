@@ -294,6 +294,12 @@ export const ERROR_CATALOGUE = {
     "The incremental key has no index",
     "Create an index on the incremental key in the source; without one every run reads the whole table.",
   ),
+  TARGET_SHARED: entry(
+    422,
+    "never",
+    "Two pipelines fill one target, and one of them deletes what it did not write",
+    "Give each a target of its own; or join their queries by UNION ALL in one pipeline; or let both be incremental.",
+  ),
   CHANGES_UNSEEN: entry(
     422,
     "never",

@@ -99,6 +99,23 @@ describe("a configuration that is right", () => {
     });
   });
 
+  it("R3.4 another pipeline that fills the same target is named where a full load would delete its rows", async () => {
+    await bench.query(`CREATE INDEX ON ${table} (modified, id)`);
+    const config = film();
+    const target = { target_table: config["target_table"] };
+    const other = await bench.create(config);
+    const shared = await validate(film(target));
+    expect(told(shared)).toEqual(["warning TARGET_SHARED /target_table"]);
+    expect(shared.problems[0].message).toContain(`A full load deletes what "${other.name}" wrote`);
+    const incremental = { mode: "incremental", incremental_key: "modified", incremental_id_key: "id" };
+    const apart = await validate(film({ ...target, ...incremental }));
+    expect(told(apart)).toEqual(["warning TARGET_SHARED /target_table"]);
+    expect(told(await ask(`/pipelines/${other.id}/validate`))).toEqual([]);
+    const both = film(incremental);
+    await bench.create(both);
+    expect(told(await validate(film({ ...incremental, target_table: both["target_table"] })))).toEqual([]);
+  });
+
   it("R3.4 takes the key of the target where the pipeline names none", async () => {
     const target = `analytics.${fresh()}`;
     await bench.query(`CREATE TABLE ${target} (title text, id bigint PRIMARY KEY, note text)`);
