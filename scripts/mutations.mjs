@@ -11,6 +11,18 @@ const LATE_COMMIT = "tests/chaos/late-commit.test.ts";
  */
 export const MUTATIONS = [
   {
+    name: "rejects: a restore settles them like a load",
+    file: "src/meta-store/postgres/claims.ts",
+    replace: [['claim.kind === "load" && claim.pipeline.mode', "claim.pipeline.mode"]],
+    tests: ["tests/conformance/meta-store.test.ts"],
+  },
+  {
+    name: "rejects: a restore counts as the beginning of a load",
+    file: "src/meta-store/postgres/rejects.ts",
+    replace: [["began.kind = 'load' AND ", ""]],
+    tests: ["tests/conformance/meta-store.test.ts"],
+  },
+  {
     name: "horizon: a standby looks back from its clock, whatever its lag",
     file: "src/connectors/postgres/horizon.ts",
     replace: [["coalesce(pg_last_xact_replay_timestamp(), '-infinity')", "clock_timestamp()"]],

@@ -3,7 +3,8 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { newPipelineSchema, type Pipeline, type PipelineId } from "../../src/domain/pipeline.ts";
 import type { PipelineStatus } from "../../src/domain/pipeline-status.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
-import type { Claim, ScheduledPipeline } from "../../src/meta-store/ports/run-queue.ts";
+import type { RefusedRow } from "../../src/meta-store/ports/batch-commit.ts";
+import type { Claim, RunOutcome, ScheduledPipeline } from "../../src/meta-store/ports/run-queue.ts";
 import { until } from "../support/until.ts";
 
 /** What the contract needs of an implementation beside the store: what time, a sink and an operator's hand do to it. */
@@ -59,7 +60,7 @@ function progress(batchNo: number, position: string[] = ["1"]) {
     expectedBatchNo: batchNo,
     safePoint: null,
     effort: { bytes: 0, read_ms: 0, transform_ms: 0, write_ms: 0 },
-    rejects: [],
+    rejects: [] as RefusedRow[],
     settledRejects: [],
     fillsTarget: false,
     counters: {
@@ -521,6 +522,55 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         expect(second.checkpoint).toEqual({ scanPosition: ["k"], batchNo: 1, fingerprint: "f" });
         await store.queue.finishRun(second, { kind: "succeeded" });
         expect(await store.state.get(claim.pipeline.id)).toMatchObject({ scanPosition: null });
+      });
+    });
+
+    describe("rejects of full loads", () => {
+      const refused = { row: { id: "1" }, key: { id: "1" }, code: "ROW_REFUSED", error: "It does not fit." };
+      const counters = { ...progress(0).counters, rows_read: 4, rows_rejected: 1 };
+
+      const FAILED = { kind: "failed", mayPass: false, code: "INTERNAL", error: "e" } as const;
+
+      async function begun(id: PipelineId, resumed: boolean): Promise<Claim> {
+        const claim = (await store.queue.claimNext(randomUUID(), LEASE_MS)) as Claim;
+        expect(claim.pipeline.id).toBe(id);
+        const facts = { dataPath: null, strategy: "s", estimatedRows: null, resumed };
+        await store.batchCommit(claim).describeRun(facts);
+        return claim;
+      }
+
+      const runsWithRejects = async (id: PipelineId) =>
+        (await store.rejects.list(id, { limit: 10 })).items.map(({ run_id }) => run_id);
+
+      async function loadedWithReject(outcome: RunOutcome): Promise<Claim> {
+        const { id } = await create();
+        await store.requests.run(id, "api");
+        const claim = await begun(id, false);
+        await harness.commitBatch(claim, { ...progress(0), rejects: [refused], counters });
+        await store.queue.finishRun(claim, outcome);
+        expect(await runsWithRejects(id)).toEqual([claim.runId]);
+        return claim;
+      }
+
+      it("stay when the previous target is brought back, and go with the next load", async () => {
+        const { pipeline, runId } = await loadedWithReject({ kind: "succeeded" });
+        await store.requests.run(pipeline.id, "api");
+        await store.queue.finishRun(await begun(pipeline.id, false), FAILED);
+        await store.requests.restore(pipeline.id);
+        await store.queue.finishRun(await begun(pipeline.id, false), { kind: "succeeded" });
+        expect(await runsWithRejects(pipeline.id)).toEqual([runId]);
+        await store.requests.run(pipeline.id, "api");
+        await store.queue.finishRun(await begun(pipeline.id, false), { kind: "succeeded" });
+        expect(await runsWithRejects(pipeline.id)).toEqual([]);
+      });
+
+      it("stay when a restore failed between the runs of their load", async () => {
+        const { pipeline, runId } = await loadedWithReject(FAILED);
+        await store.requests.restore(pipeline.id);
+        await store.queue.finishRun(await begun(pipeline.id, false), FAILED);
+        await store.requests.run(pipeline.id, "api");
+        await store.queue.finishRun(await begun(pipeline.id, true), { kind: "succeeded" });
+        expect(await runsWithRejects(pipeline.id)).toEqual([runId]);
       });
     });
 

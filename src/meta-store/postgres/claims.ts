@@ -197,7 +197,8 @@ function finishWriting(pool: Pool, claim: Claim, outcome: RunOutcome): Promise<P
           WHERE pipeline_id = $1`,
         [claim.pipeline.id],
       );
-      if (claim.pipeline.mode === "full") await settleEarlierRejects(session, claim.pipeline.id);
+      if (claim.kind === "load" && claim.pipeline.mode === "full")
+        await settleEarlierRejects(session, claim.pipeline.id);
     }
     return status;
   });

@@ -93,7 +93,8 @@ export async function settleEarlierRejects(session: SqlSession, id: PipelineId):
   await session.query(
     `DELETE FROM etl.etl_rejects j USING etl.etl_runs r
       WHERE j.pipeline_id = $1 AND r.id = j.run_id AND r.started_at < (
-        SELECT max(began.started_at) FROM etl.etl_runs began WHERE began.pipeline_id = $1 AND began.resumed = false)`,
+        SELECT max(began.started_at) FROM etl.etl_runs began
+         WHERE began.pipeline_id = $1 AND began.kind = 'load' AND began.resumed = false)`,
     [id],
   );
 }
