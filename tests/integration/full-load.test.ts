@@ -167,6 +167,37 @@ describe("the target", () => {
     expect(await bench.rowsOf("analytics.own")).toEqual(["(1,x,kept)", '(2,"film 2",mine)', '(3,"film 3",mine)']);
   });
 
+  it.each([
+    ["int", "compare and apply"],
+    ["text", "shadow and merge"],
+  ])("may fill columns itself, in whatever way, and check them (a key of type %s)", async (type, strategy) => {
+    await bench.query(`CREATE TABLE analytics.own (sk bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id ${type} UNIQUE,
+        title text, length int NOT NULL GENERATED ALWAYS AS (length(title)) STORED, serial bigserial, stamp text NOT NULL,
+        watched_by text, CHECK (stamp IS NOT NULL), CHECK (title <> 'watched' OR watched_by IS NOT NULL));
+      CREATE FUNCTION analytics.stamp() RETURNS trigger LANGUAGE plpgsql
+        AS $$BEGIN NEW.stamp := TG_OP || ' ' || NEW.id; RETURN NEW; END$$;
+      CREATE TRIGGER stamp BEFORE INSERT OR UPDATE ON analytics.own FOR EACH ROW EXECUTE FUNCTION analytics.stamp();
+      GRANT ALL ON ALL TABLES IN SCHEMA analytics TO vitrina_writer; GRANT USAGE ON SEQUENCE analytics.own_serial_seq TO vitrina_writer`);
+    const source_query = `SELECT id::${type} AS id, title FROM content.film`;
+    const pipeline = await films(5, { target_table: "analytics.own", source_query });
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", strategy, rows_written: 5, rows_rejected: 0 });
+    await bench.query(`UPDATE analytics.own SET watched_by = 'ann' WHERE id = '2';
+      UPDATE content.film SET title = 'watched' WHERE id = 2; DELETE FROM content.film WHERE id = 1`);
+    expect(await bench.run(pipeline)).toMatchObject({ rows_written: 1, rows_deleted: 1, rows_rejected: 0 });
+    expect(await bench.query("SELECT * FROM analytics.own WHERE id IN ('2', '3') ORDER BY id")).toEqual([
+      {
+        sk: "2",
+        id: expect.anything(),
+        title: "watched",
+        length: 7,
+        serial: "2",
+        stamp: "UPDATE 2",
+        watched_by: "ann",
+      },
+      { sk: "3", id: expect.anything(), title: "film 3", length: 6, serial: "3", stamp: "INSERT 3", watched_by: null },
+    ]);
+  });
+
   it("keeps any type exactly, by push-down and by stream", async () => {
     await bench.query(`
       CREATE TYPE content.mood AS ENUM ('sad', 'ok');

@@ -7,7 +7,7 @@ import { behind, upTo } from "../query-text.ts";
 import { requireNoneLeftOut } from "../target-rights.ts";
 import { nameList, type TargetTable } from "../target-table.ts";
 import type { TableLoad } from "./load.ts";
-import { dropTables, isMarked, loadTable, markLoad } from "./load-table.ts";
+import { createLike, dropTables, isMarked, loadTable, markLoad } from "./load-table.ts";
 
 const NAME = "compare and apply";
 
@@ -61,9 +61,7 @@ export function compareLoad(table: TargetTable, loadId: string): TableLoad {
 
     async begin(client) {
       await dropTables(client, [changed, gone]);
-      await client.query(
-        `CREATE TABLE ${quoteTable(changed)} (LIKE ${target} INCLUDING CONSTRAINTS INCLUDING DEFAULTS)`,
-      );
+      await createLike(client, table, changed);
       await client.query(`CREATE TABLE ${quoteTable(gone)} AS SELECT ${keys} FROM ${target} WITH NO DATA`);
       await client.query(`ALTER TABLE ${quoteTable(gone)} ADD PRIMARY KEY (${keys})`);
       await markLoad(client, changed, NAME);

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Client } from "../../../postgres/connection.ts";
-import { quoteLiteral, quoteTable, type TableName } from "../../../postgres/identifiers.ts";
+import { quoteIdentifier, quoteLiteral, quoteTable, type TableName } from "../../../postgres/identifiers.ts";
+import type { TargetTable } from "../target-table.ts";
 
 const SUFFIXES = ["load", "gone"] as const;
 
@@ -36,6 +37,23 @@ export async function isMarked(client: Client, table: TableName, name: string): 
     quoteTable(table),
   ]);
   return rows[0]?.mark === mark(name);
+}
+
+/**
+ * Creates a table that refuses rows as the target does, by its types, NOT NULL and checks. It has only the columns of
+ * the query: the target fills the others itself, and what is required of them can only be judged there.
+ */
+export async function createLike(client: Client, table: TargetTable, loading: TableName): Promise<void> {
+  const label = quoteTable(loading);
+  await client.query(`CREATE TABLE ${label} (LIKE ${quoteTable(table.name)} INCLUDING CONSTRAINTS)`);
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT attname AS name FROM pg_attribute
+      WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped AND attname <> ALL ($2)`,
+    [label, table.columns.map(({ name }) => name)],
+  );
+  if (rows.length === 0) return;
+  const drops = rows.map(({ name }) => `DROP COLUMN ${quoteIdentifier(name)}`);
+  await client.query(`ALTER TABLE ${label} ${drops.join(", ")}`);
 }
 
 export async function dropTables(client: Client, tables: readonly TableName[]): Promise<void> {

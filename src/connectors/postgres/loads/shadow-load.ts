@@ -4,7 +4,7 @@ import { mergeInto, rowsDiffer, SEEK_BY_KEY, sameKey } from "../merge-statement.
 import { requireNoneLeftOut } from "../target-rights.ts";
 import { nameList, type TargetTable } from "../target-table.ts";
 import type { TableLoad } from "./load.ts";
-import { dropTables, isMarked, loadTable, markLoad } from "./load-table.ts";
+import { createLike, dropTables, isMarked, loadTable, markLoad } from "./load-table.ts";
 
 const NAME = "shadow and merge";
 
@@ -23,7 +23,7 @@ export function shadowLoad(table: TargetTable, loadId: string): TableLoad {
 
     async begin(client) {
       await dropTables(client, [shadow]);
-      await client.query(`CREATE TABLE ${label} (LIKE ${target} INCLUDING CONSTRAINTS INCLUDING DEFAULTS)`);
+      await createLike(client, table, shadow);
       await client.query(`ALTER TABLE ${label} ADD PRIMARY KEY (${nameList(table.key)})`);
       await markLoad(client, shadow, NAME);
     },
