@@ -65,11 +65,14 @@ class Pipelines:
         return str(self.client.get(f"/pipelines/{name}/status").json()["status"])
 
     def runs(self, name: str) -> list[dict[str, Any]]:
-        """The oldest first."""
-        return list(reversed(self.client.get(f"/pipelines/{name}/runs").json()["items"]))
+        """The loads, the oldest first."""
+        return list(reversed(self.client.get(f"/pipelines/{name}/runs", params={"kind": "load"}).json()["items"]))
 
     def until_it_writes(self, name: str) -> None:
-        until(f"{name} writes", lambda: any(run["rows_read"] > 0 for run in self.runs(name)))
+        def writes() -> bool:
+            return any(run["status"] == "RUNNING" and run["rows_read"] > 0 for run in self.runs(name))
+
+        until(f"{name} writes", writes)
 
     def until_status(self, name: str, status: str) -> None:
         until(f"{name} is {status}", lambda: self.status(name) == status)

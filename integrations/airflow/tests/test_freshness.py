@@ -45,7 +45,7 @@ def test_a_failure_after_it_does_not_make_a_success_older(pipelines: Pipelines) 
     name = pipelines.create()
     task = VitrinaRunPipelineOperator(task_id="run", pipeline=name)
     task.execute(TaskTries().next_try(task))
-    pipelines.patch(name, source_query="SELECT id, name, 1 / 0 AS broken FROM content.genre")
+    pipelines.patch(name, source_query="SELECT id, name, 1 / length(left(name, 0)) AS broken FROM content.genre")
     with pytest.raises(AirflowFailException):
         task.execute(TaskTries().next_try(task))
     assert sensor(name, timedelta(hours=1)).poke({})

@@ -68,7 +68,7 @@ def test_r11_4_a_dag_runs_a_pipeline_and_leaves_its_counts_in_xcom(
 
 
 def test_a_failure_that_cannot_pass_is_not_retried(dags: dict[str, DAG], pipelines: Pipelines) -> None:
-    name = pipelines.create(source_query="SELECT id, 1 / 0 AS broken FROM content.genre")
+    name = pipelines.create(source_query="SELECT id, 1 / length(left(name, 0)) AS broken FROM content.genre")
     state, tries, _ = run_dag(dags["runs_deferred"], name)
     assert (state, tries) == ("failed", 1)
     assert [run["status"] for run in pipelines.runs(name)] == ["FAILED"]

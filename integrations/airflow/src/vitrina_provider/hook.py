@@ -194,7 +194,7 @@ def _reconcile_call(pipeline: str, reconcile_id: str) -> Call:
 
 
 def _last_success_call(pipeline: str) -> Call:
-    return Call("GET", f"{_path(pipeline)}/runs", {"status": "SUCCESS", "limit": "1"})
+    return Call("GET", f"{_path(pipeline)}/runs", {"kind": "load", "status": "SUCCESS", "limit": "1"})
 
 
 def _last_success_in(response: httpx.Response) -> tuple[dict[str, Any], timedelta] | None:

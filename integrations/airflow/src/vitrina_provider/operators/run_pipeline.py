@@ -33,7 +33,7 @@ class VitrinaRunPipelineOperator(VitrinaOperator):
     has failed does it ask for another one. XCom gets the id of the run and its counts of rows.
 
     :param full: forget the position first, so that everything is read again; needs a key of the role admin
-    :param when_killed: `pause` stops the run after its batch, `detach` lets it continue; also used when `timeout` is over
+    :param when_killed: `pause` stops the run after its batch, `detach` lets it continue; also when `timeout` is over
     :param fail_fast: do not let Airflow retry what a retry cannot fix, such as a wrong query
     :param wait_seconds: how long one request waits for the end, 1 to 60
     """
