@@ -167,6 +167,18 @@ export const MUTATIONS = [
     tests: [ZOMBIE],
   },
   {
+    name: "checkpoint beside the data: a position comes back that a person gave up",
+    file: "src/connectors/postgres/kept-checkpoint.ts",
+    replace: [["WHEN c.epoch > $3", "WHEN c.epoch > $3 OR $3 IS NOT NULL"]],
+    tests: ["tests/chaos/three-databases.test.ts"],
+  },
+  {
+    name: "restored backup: a newer meta-store's position counts after a person decided for this one",
+    file: "src/meta-store/postgres/state.ts",
+    replace: [["(SELECT lease_epoch FROM", "(SELECT decided_epoch FROM"]],
+    tests: ["tests/integration/restored-backup.test.ts"],
+  },
+  {
     name: "timeout: a frozen runner keeps its transaction",
     file: "src/connectors/postgres/sink.ts",
     replace: [["config.idleTimeoutMs", "config.idleTimeoutMs * 0"]],

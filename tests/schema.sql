@@ -190,6 +190,7 @@ table etl.etl_state
   target_mark jsonb
   target_ahead boolean not null default false
   source_mark jsonb
+  decided_epoch bigint not null default 0
 table etl.schema_migrations
   version integer not null
   name text not null

@@ -76,6 +76,8 @@ interface SinkClaim {
   readonly pipelineId: string;
   readonly runId: string;
   readonly epoch: number;
+  /** The last claim before a person changed the state: no position of it, or of an earlier one, is of use. */
+  readonly decidedEpoch: number;
   /** Batches committed before this claim, over all runs of the pipeline. */
   readonly batchNo: number;
   /** It reads everything again because the previous claim read it in parts. */
@@ -91,7 +93,7 @@ export interface KeptPosition {
 
 /** A checkpoint beside the data. Opening it fences off every earlier claim. */
 export interface KeptCheckpoint {
-  /** What earlier claims left. */
+  /** What earlier claims left: without a position, where a person changed the state since. */
   readonly found: KeptPosition;
   fenceIn(transaction: SqlSession): Promise<void>;
   recordIn(transaction: SqlSession, position: KeptPosition): Promise<void>;

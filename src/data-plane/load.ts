@@ -163,7 +163,7 @@ async function openWriter(
   { target, transforms }: TaskPlan,
   columns: readonly Column[],
 ): Promise<SinkWriter> {
-  const { runId, trigger, epoch, checkpoint } = claim;
+  const { runId, trigger, epoch, decidedEpoch, checkpoint } = claim;
   const sink = await parts.connectors.sink(target);
   return sink.open({
     target,
@@ -176,7 +176,14 @@ async function openWriter(
         ? { kind: "replace", loadId: pipeline.id, inKeyOrder: transforms.length === 0 }
         : { kind: "upsert" },
     options: pipeline.target_options,
-    claim: { pipelineId: pipeline.id, runId, epoch, batchNo: checkpoint.batchNo, followsUp: trigger === "follow_up" },
+    claim: {
+      pipelineId: pipeline.id,
+      runId,
+      epoch,
+      decidedEpoch,
+      batchNo: checkpoint.batchNo,
+      followsUp: trigger === "follow_up",
+    },
     isMetaStore: (mark) => parts.store.seesMark(mark),
     lost: control.endSignal,
     cancelled: control.cancelSignal,

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
 import { openPostgresSink } from "../../src/connectors/postgres/sink.ts";
-import type { BatchResult, SinkRequest } from "../../src/connectors/sink.ts";
+import type { BatchResult, KeptPosition, SinkRequest, SinkWriter } from "../../src/connectors/sink.ts";
 import type { Row } from "../../src/domain/row.ts";
 import { commitBegin, commitRows } from "../support/commit.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
@@ -44,6 +44,53 @@ describeSink("postgres", () => ({
   },
 }));
 
+it("a position beside the data is given up for good when a person has changed the state since", async () => {
+  const pipelineId = randomUUID();
+  const open = (epoch: number, decidedEpoch: number): Promise<SinkWriter> =>
+    openSink().open({
+      target: { kind: "postgres", schema: "analytics", table: `t_${pipelineId.slice(0, 8)}` },
+      columns: [{ name: "id", type: "bigint" }],
+      key: ["id"],
+      createTarget: true,
+      addColumns: false,
+      load: { kind: "upsert" },
+      options: {},
+      claim: { pipelineId, runId: randomUUID(), epoch, decidedEpoch, batchNo: 0, followsUp: false },
+      isMetaStore: async () => false,
+      lost: new AbortController().signal,
+      cancelled: new AbortController().signal,
+      requireLease: async () => undefined,
+    });
+  const found = async (epoch: number, decidedEpoch: number): Promise<KeptPosition | undefined> => {
+    const writer = await open(epoch, decidedEpoch);
+    await writer.close();
+    return writer.commits.kept?.found;
+  };
+  const reached = (batchNo: number): KeptPosition => ({
+    batchNo,
+    position: [`${batchNo}`],
+    fingerprint: "f",
+    safePoint: "s",
+  });
+  const record = async (epoch: number, decidedEpoch: number, position: KeptPosition): Promise<void> => {
+    const writer = await open(epoch, decidedEpoch);
+    await commitBegin(writer);
+    await commitRows(writer, [["1"]], undefined, async ({ transaction }) => {
+      if (transaction !== undefined) await writer.commits.kept?.recordIn(transaction, position);
+    });
+    await writer.close();
+  };
+
+  await record(1, 0, reached(1));
+  expect(await found(2, 0)).toEqual(reached(1));
+  // The number stays: the batch is in the target. A runner that is lost right after opening it changes nothing.
+  const givenUp = { batchNo: 1, position: null, fingerprint: null, safePoint: null };
+  expect(await found(3, 2)).toEqual(givenUp);
+  expect(await found(4, 2)).toEqual(givenUp);
+  await record(5, 2, reached(2));
+  expect(await found(6, 2)).toEqual(reached(2));
+});
+
 describe("rows that a table refuses", () => {
   const COLUMNS = ["id bigint", "n integer", "short varchar(3)", "flag boolean", "rest text"];
   const LOADS: readonly [string, SinkRequest["load"]][] = [
@@ -78,7 +125,7 @@ describe("rows that a table refuses", () => {
       addColumns: false,
       load,
       options: {},
-      claim: { pipelineId: randomUUID(), runId: randomUUID(), epoch: 1, batchNo: 0, followsUp: false },
+      claim: { pipelineId: randomUUID(), runId: randomUUID(), epoch: 1, decidedEpoch: 0, batchNo: 0, followsUp: false },
       isMetaStore: async () => true,
       lost: new AbortController().signal,
       cancelled: new AbortController().signal,

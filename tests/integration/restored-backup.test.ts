@@ -117,7 +117,13 @@ it("R4.7 a target elsewhere refuses an older meta-store, however often it is tri
     await untilStatus(main, "IDLE");
   }
   await again.stop();
+  // The last load of the newer meta-store stays unfinished, and its position beside the data.
   await change();
+  const killed = startRunner({ meta: main, target }, { VITRINA_FAULT: "data_committed:1:kill" });
+  await request(main);
+  expect(await killed.exited).toBe("SIGKILL");
+  // The cursor does not move with this change: it is seen only from this meta-store's own position.
+  await main.query("UPDATE content.film SET title = 'new' WHERE id = 10");
 
   startRunner({ meta: older, target });
   // Each try has a higher epoch: without a person the twelfth would come after those of the newer meta-store.

@@ -8,12 +8,13 @@ import type { KeptCheckpoint, KeptPosition, SinkRequest } from "../sink.ts";
 /**
  * The target is in another database than the meta-store, so the two cannot commit together. A checkpoint of its own,
  * beside the data, commits with the data; the meta-store gets a copy afterwards. Its epoch is also the fence: a runner
- * that takes the pipeline over first writes a higher epoch here, and from then on no other can commit.
+ * that takes the pipeline over first writes a higher epoch here, and from then on no other can commit. The same statement
+ * gives up a position from before a person changed the state: afterwards its epoch could not be told any more.
  */
 export async function openKeptCheckpoint(
   client: Client,
   schema: string,
-  { claim: { pipelineId, epoch }, requireLease }: Pick<SinkRequest, "claim" | "requireLease">,
+  { claim: { pipelineId, epoch, decidedEpoch }, requireLease }: Pick<SinkRequest, "claim" | "requireLease">,
 ): Promise<KeptCheckpoint> {
   const table = quoteTable({ schema, table: "_vitrina_checkpoint" });
   await client
@@ -26,9 +27,14 @@ export async function openKeptCheckpoint(
     });
   const { rows } = await client.query(
     `INSERT INTO ${table} AS c (pipeline_id, epoch) VALUES ($1, $2)
-     ON CONFLICT (pipeline_id) DO UPDATE SET epoch = excluded.epoch WHERE c.epoch <= excluded.epoch
+     ON CONFLICT (pipeline_id) DO UPDATE
+       SET epoch = excluded.epoch,
+           scan_position = CASE WHEN c.epoch > $3 THEN c.scan_position END,
+           fingerprint = CASE WHEN c.epoch > $3 THEN c.fingerprint END,
+           safe_point = CASE WHEN c.epoch > $3 THEN c.safe_point END
+     WHERE c.epoch <= excluded.epoch
      RETURNING batch_no, to_json(scan_position) AS scan_position, fingerprint, safe_point`,
-    [pipelineId, epoch],
+    [pipelineId, epoch, decidedEpoch],
   );
   const [row] = rows;
   if (row === undefined) {

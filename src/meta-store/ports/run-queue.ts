@@ -52,6 +52,8 @@ export interface Claim {
   readonly runnerId: string;
   readonly epoch: number;
   readonly checkpoint: Checkpoint;
+  /** The last claim before a person changed the state; 0: nobody did. */
+  readonly decidedEpoch: number;
   /** The first attempt of its request: a name for what must happen once, however many attempts it takes. */
   readonly firstRunId: RunId;
   /** How long, when it was claimed, attempts had been failing without a batch in between; null: they had not. */

@@ -36,7 +36,7 @@ const CLAIM_COLUMNS = `
      WHERE first.pipeline_id = p.id AND first.kind = 'restore' AND first.run_request = p.run_request
      ORDER BY first.started_at, first.id LIMIT 1) END, run.id) AS first_run_id,
   extract(epoch FROM clock_timestamp() - p.troubled_since)::float8 * 1000 AS troubled_ms,
-  s.scan_position, coalesce(s.batch_no, 0) AS batch_no, s.fingerprint`;
+  s.scan_position, coalesce(s.batch_no, 0) AS batch_no, s.fingerprint, coalesce(s.decided_epoch, 0) AS decided_epoch`;
 
 const LEASE_END = "clock_timestamp() + make_interval(secs => $2::float8 / 1000)";
 
@@ -95,11 +95,12 @@ const claimRow = z.object({
   scan_position: z.array(z.string()).nullable(),
   batch_no: z.int(),
   fingerprint: z.string().nullable(),
+  decided_epoch: z.int(),
 });
 
 function claimFromRow(row: unknown): Claim {
   const { run_id, first_run_id, runner_id, lease_epoch, troubled_ms, ...claim } = decodeRow(claimRow, row);
-  const { kind, trigger, attempt, scan_position, batch_no, fingerprint } = claim;
+  const { kind, trigger, attempt, scan_position, batch_no, fingerprint, decided_epoch } = claim;
   return {
     kind,
     pipeline: pipelineFromRow(row),
@@ -111,6 +112,7 @@ function claimFromRow(row: unknown): Claim {
     firstRunId: first_run_id,
     troubledMs: troubled_ms,
     checkpoint: { scanPosition: scan_position, batchNo: batch_no, fingerprint },
+    decidedEpoch: decided_epoch,
   };
 }
 

@@ -142,7 +142,10 @@ async function changeState(
     // A pipeline that never ran has no state yet.
     await client.query("INSERT INTO etl.etl_state (pipeline_id) VALUES ($1) ON CONFLICT DO NOTHING", [id]);
     await client.query(
-      `UPDATE etl.etl_state SET ${assignments}, target_ahead = false, updated_at = clock_timestamp() WHERE pipeline_id = $1`,
+      `UPDATE etl.etl_state
+          SET ${assignments}, target_ahead = false, updated_at = clock_timestamp(),
+              decided_epoch = (SELECT lease_epoch FROM etl.etl_pipelines WHERE id = $1)
+        WHERE pipeline_id = $1`,
       [id, ...values],
     );
   });
