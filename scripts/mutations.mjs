@@ -58,6 +58,12 @@ export const MUTATIONS = [
     tests: ["tests/integration/incremental-load.test.ts"],
   },
   {
+    name: "push-down: a snapshot whose session was ended is taken for a mistake of the query",
+    file: "src/connectors/postgres/read-session.ts",
+    replace: [['["42704", "22023", "55000"]', '["55000"]']],
+    tests: ["tests/integration/ended-sessions.test.ts"],
+  },
+  {
     name: "identity: a copy of a server counts as the same database",
     file: "src/postgres/database-mark.ts",
     replace: [['rows[0]?.["mark"] === "held"', 'rows[0]?.["mark"] !== undefined']],
@@ -198,7 +204,7 @@ export const MUTATIONS = [
   },
   {
     name: "snapshot: each batch of a push-down reads in one of its own",
-    file: "src/connectors/postgres/pull-batch.ts",
+    file: "src/connectors/postgres/read-session.ts",
     replace: [["; SET TRANSACTION SNAPSHOT ", "; SET LOCAL application_name = "]],
     tests: ["tests/integration/full-load.test.ts"],
   },

@@ -48,8 +48,14 @@ function isNetworkError(error: Error): boolean {
   return (typeof code === "string" && NETWORK_CODES.has(code)) || CLOSED_CONNECTION.test(error.message);
 }
 
+/** Of a connection that was lost while nothing was asked the driver only says that its client cannot be used. */
+const LOST_WHILE_IDLE = /connection error and is not queryable/;
+
 /** A refused connection to a name with several addresses arrives as an AggregateError without a message. */
 function firstMessage(error: Error): string {
+  if (LOST_WHILE_IDLE.test(error.message)) {
+    return "the session was ended between two statements, by the server or by a person, or the network failed";
+  }
   if (error.message !== "") return error.message;
   const inner = (error as AggregateError).errors?.[0];
   return inner instanceof Error ? inner.message : error.name;

@@ -3,13 +3,12 @@ import { repeatedKey } from "../../domain/reading-plan.ts";
 import { faultPoint } from "../../observability/fault-points.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { loadError } from "../../postgres/errors.ts";
-import { quoteLiteral } from "../../postgres/identifiers.ts";
 import type { PulledBatch, SinkWriter } from "../sink.ts";
 import type { ReadRequest } from "../source.ts";
 import type { TableLoad } from "./loads/load.ts";
 import { namingHolders } from "./lock-holders.ts";
 import { type OrderColumn, readStatement, upTo } from "./query-text.ts";
-import { extended, orderColumns } from "./read-session.ts";
+import { BEGIN, beginError, beginIn, extended, orderColumns } from "./read-session.ts";
 import { createStage, inspectStage, STAGE, type StagedRows } from "./stage.ts";
 import { nameList, type TargetTable } from "./target-table.ts";
 import { beginBatch, inOpenTransaction } from "./write-transaction.ts";
@@ -71,7 +70,7 @@ export function openPuller({ client, table, load, connect }: PullerParts): Pulle
 
   const stage = async (lane: Lane, request: ReadRequest, limit: number): Promise<BatchInLane> => {
     order ??= await orderColumns(lane.client, request.columns, request.orderBy);
-    const asReader = beginAsReader(await snapshot());
+    const asReader = `${beginIn(await snapshot())}; ${AS_READER}`;
     const begin = lane.isDirty ? `${EMPTY_STAGE}; ${asReader}` : asReader;
     lane.isDirty = true;
     return { lane, ...(await stageFromSource(lane.client, table, request, order, limit, begin)) };
@@ -138,10 +137,7 @@ async function openLane(connect: PullerParts["connect"], table: TargetTable): Pr
 
 /** Nothing of it outlives the session, so there is nothing to wait for. */
 const EMPTY_STAGE = `BEGIN; SET LOCAL synchronous_commit = off; TRUNCATE ${STAGE}; COMMIT`;
-const BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const AS_READER = "SET LOCAL ROLE vitrina_reader";
-const beginAsReader = (snapshot: string): string =>
-  `${BEGIN}; SET TRANSACTION SNAPSHOT ${quoteLiteral(snapshot)}; ${AS_READER}`;
 
 /** It holds no lock, and goes with the connection: so it may idle for as long as the load takes. */
 async function holdSnapshot(connect: () => Promise<Client>): Promise<{ session: Client; snapshot: string }> {
@@ -165,7 +161,9 @@ async function stageFromSource(
   begin: string,
 ): Promise<RowsOfSource> {
   try {
-    await client.query(begin);
+    await client.query(begin).catch((error: unknown) => {
+      throw beginError(error);
+    });
     const { rowCount } = await extended(
       client,
       `INSERT INTO ${STAGE} (${nameList(table.columns)})\n${readStatement(request, order)}\nLIMIT ${limit}`,

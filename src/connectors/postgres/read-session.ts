@@ -45,11 +45,32 @@ export async function connectToSource(
 
 export const BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/** A session in a snapshot of its own, for reading rows. */
+/** In the snapshot that another session holds. */
+export const beginIn = (snapshot: string): string => `${BEGIN}; SET TRANSACTION SNAPSHOT ${quoteLiteral(snapshot)}`;
+
+/** What the server says since PostgreSQL 17, before it, and while the session that holds the snapshot is ending. */
+const SNAPSHOT_IS_GONE = ["42704", "22023", "55000"];
+
+/**
+ * Why a transaction could not begin in a snapshot. The session that holds it idles for as long as the load takes, so it
+ * may be ended. That is neither the query's fault nor a row's, and the next attempt takes another snapshot.
+ */
+export function beginError(error: unknown): unknown {
+  if (!SNAPSHOT_IS_GONE.includes(sqlState(error) ?? "")) return error;
+  const reason = "the session that held its snapshot was ended, by a person or by a limit such as transaction_timeout";
+  return new VitrinaError("DATABASE_BUSY", `Could not read the source: ${reason}.`, { cause: error });
+}
+
+/** A session for reading rows, in that snapshot or in one of its own. */
 export async function openReadSession(config: PostgresSourceConfig, snapshot?: string): Promise<Client> {
   const client = await connectToSource(config);
-  await client.query(snapshot === undefined ? BEGIN : `${BEGIN}; SET TRANSACTION SNAPSHOT ${quoteLiteral(snapshot)}`);
-  return client;
+  try {
+    await client.query(snapshot === undefined ? BEGIN : beginIn(snapshot));
+    return client;
+  } catch (error) {
+    await client.end();
+    throw sourceError(beginError(error));
+  }
 }
 
 /** A borrower of the session sets its own limits; this one ends whatever exceeds them. */

@@ -91,7 +91,8 @@ async function openSibling(config: PostgresSinkConfig, mark: DatabaseMark, endSi
   const client = await openWriterSession(config, endSignal);
   if (await seesMark(client, mark)) return client;
   await client.end();
-  throw new VitrinaError("DATABASE_UNAVAILABLE", "Two sessions of the target reached two different servers.");
+  const reason = "Two sessions of the target reached two different servers, or the first of them was ended.";
+  throw new VitrinaError("DATABASE_UNAVAILABLE", reason);
 }
 
 interface SessionLimits {
