@@ -151,6 +151,18 @@ export const MUTATIONS = [
     tests: ["tests/conformance/postgres-sink.test.ts"],
   },
   {
+    name: "rejects: a full load deletes the rows that refused ones stand for",
+    file: "src/connectors/postgres/loads/load-table.ts",
+    replace: [["AS s ON CONFLICT DO NOTHING", "AS s WHERE false ON CONFLICT DO NOTHING"]],
+    tests: ["tests/integration/full-load.test.ts"],
+  },
+  {
+    name: "rejects: rows without a whole key stand for the whole target",
+    file: "src/data-plane/execute-batch.ts",
+    replace: [["(position ?? [])", "position"]],
+    tests: ["tests/integration/full-load.test.ts"],
+  },
+  {
     name: "rejects: a row that only the commit refuses is not found",
     file: "src/connectors/postgres/refused-rows.ts",
     replace: [["SAVEPOINT trial; SET CONSTRAINTS ALL IMMEDIATE", "SAVEPOINT trial"]],

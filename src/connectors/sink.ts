@@ -133,7 +133,7 @@ export interface BatchResult {
   readonly rejects: readonly RejectedRow[];
 }
 
-/** The keys a batch covers: after `after`, up to `upTo`; null means unbounded. */
+/** The keys a batch covers: after `after`, up to `upTo`; null means unbounded, and up to an empty position there is none. */
 export interface KeyRange {
   readonly after: ScanPosition | null;
   readonly upTo: ScanPosition | null;

@@ -149,7 +149,8 @@ async function moveBatch(load: Load, { batch, readMs }: TimedBatch, last: boolea
     write_ms: performance.now() - transformedAt,
   });
   const { batchNo, position: after } = load.progress;
-  const place = { batchNo: batchNo + 1, after, upTo: last ? null : position };
+  // Rows without a whole key, and none before them, stand for no range at all.
+  const place = { batchNo: batchNo + 1, after, upTo: last ? null : (position ?? []) };
   return writeBatch(load, output, place, { read: batch.count, transformed: output.count, position, effort });
 }
 

@@ -116,7 +116,7 @@ export function openPuller({ client, table, load, connect }: PullerParts): Pulle
       const session = batch.lane.client;
       const range = { after: request.after, upTo: isLast ? null : batch.position };
       return inOpenTransaction(session, table.name, beginBatch(load), async () => {
-        const applied = await load.apply(session, { rows: batch.rows, range, complete: true });
+        const applied = await load.apply(session, { rows: batch.rows, range });
         await faultPoint("batch_applied");
         return { count: batch.count, position: batch.position, result: { ...applied, rejects: [] } };
       });

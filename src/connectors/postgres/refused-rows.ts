@@ -5,7 +5,7 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Row } from "../../domain/row.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { loadError } from "../../postgres/errors.ts";
-import { quoteIdentifier, quoteLiteral } from "../../postgres/identifiers.ts";
+import { quoteLiteral } from "../../postgres/identifiers.ts";
 import { batchOfRows, type RowBatch } from "../row-batch.ts";
 
 /**
@@ -40,11 +40,13 @@ const MOST_ROWS_PER_STATEMENT = 10_000;
 /** Into how many parts a range with a refused row is divided. */
 const PARTS_OF_RANGE = 16;
 
+/** Numbered names: the same table serves trials of other columns, as long as there are not more of them. */
+const textOf = (index: number): string => `t${index}`;
+
 export async function createTrialTables(client: Client, { columns }: Pick<Trial, "columns">): Promise<void> {
-  const texts = columns.map((name) => `${quoteIdentifier(name)} text`).join(", ");
-  const number = `${quoteIdentifier(numberColumn(columns))} bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY`;
+  const texts = columns.map((_, index) => `${textOf(index)} text`).join(", ");
   await client.query(`
-    CREATE TEMP TABLE IF NOT EXISTS vitrina_texts (${texts}, ${number});
+    CREATE TEMP TABLE IF NOT EXISTS vitrina_texts (${texts}, place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY);
     CREATE TEMP TABLE IF NOT EXISTS vitrina_refused (place bigint, state text, message text, context text, named text[])`);
 }
 
@@ -84,11 +86,10 @@ async function findInHalves(
 }
 
 async function tryBatch(client: Client, what: string, trial: Trial, batch: RowBatch): Promise<RefusedAt[]> {
-  const names = trial.given.map(quoteIdentifier).join(", ");
+  const names = trial.given.map((name) => textOf(trial.columns.indexOf(name))).join(", ");
   const stream = client.query(copyFrom(`COPY ${TEXTS} (${names}) FROM STDIN`));
   await pipeline(Readable.from(batch.copyText(), { objectMode: false }), stream);
-  const number = quoteIdentifier(numberColumn(trial.columns));
-  const { rows: bounds } = await client.query<{ first: string }>(`SELECT min(${number}) AS first FROM ${TEXTS}`);
+  const { rows: bounds } = await client.query<{ first: string }>(`SELECT min(place) AS first FROM ${TEXTS}`);
   const first = Number(bounds[0]?.first);
   for (let done = 0; done < batch.count; done += MOST_ROWS_PER_STATEMENT) {
     const end = Math.min(done + MOST_ROWS_PER_STATEMENT, batch.count);
@@ -110,11 +111,10 @@ async function tryBatch(client: Client, what: string, trial: Trial, batch: RowBa
 
 /** The rows of a range with the types of the target. Input functions read each text, as COPY would. */
 function typedRows({ rowType, columns }: Trial): string {
-  const texts = columns.map((name) => `t.${quoteIdentifier(name)}`).join(", ");
-  const number = `t.${quoteIdentifier(numberColumn(columns))}`;
+  const texts = columns.map((_, index) => `t.${textOf(index)}`).join(", ");
   return `(SELECT x.ctid, (x.typed).*
      FROM (SELECT t.ctid, ROW(${texts})::text::${rowType} AS typed FROM ${TEXTS} AS t
-            WHERE ${number} >= _vitrina_from AND ${number} < _vitrina_to ORDER BY ${number} OFFSET 0) AS x)`;
+            WHERE t.place >= _vitrina_from AND t.place < _vitrina_to ORDER BY t.place OFFSET 0) AS x)`;
 }
 
 /** What a part has written stays until all are tried, so that a row can also conflict with earlier ones. */
@@ -165,11 +165,4 @@ function tryRange(trial: Trial, from: number, to: number): string {
         END;
       END LOOP;
     END`)}`;
-}
-
-/** A name that none of the columns has. */
-function numberColumn(columns: readonly string[]): string {
-  let name = "vitrina_place";
-  while (columns.includes(name)) name += "_";
-  return name;
 }

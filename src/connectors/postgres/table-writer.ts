@@ -13,6 +13,7 @@ import type { TableLoad } from "./loads/load.ts";
 import { inWordsOfTarget } from "./loads/load-table.ts";
 import { SEEK_BY_KEY } from "./merge-statement.ts";
 import type { Puller } from "./pull-batch.ts";
+import { keepKeys } from "./refused-keys.ts";
 import { createTrialTables, findRefusedRows } from "./refused-rows.ts";
 import { inspectStage, lastOfEachKey, refuseIn, STAGE } from "./stage.ts";
 import { tableLossSince, takeTableMark } from "./target-mark.ts";
@@ -94,7 +95,7 @@ async function writeAll(
   await stageRows(client, table, batch);
   await faultPoint("batch_staged");
   const rows = await inspectStage(client, table);
-  return { ...(await load.apply(client, { rows, range, complete: true })), rejects: [] };
+  return { ...(await load.apply(client, { rows, range })), rejects: [] };
 }
 
 /** The stage may still hold the previous batch, or one that failed. */
@@ -106,8 +107,8 @@ async function stageRows(client: Client, table: TargetTable, batch: RowBatch): P
 }
 
 /**
- * Some rows of the batch were refused. They are found and set aside, and the others are written; nothing is deleted in
- * their range, because a refused row still accounts for its row in the target.
+ * Some rows of the batch were refused. They are found and set aside, and the others are written. A refused row still
+ * accounts for its row in the target, which is neither changed nor deleted.
  */
 async function writeGoodRows(
   { client, table, load }: TableWriterParts,
@@ -122,8 +123,9 @@ async function writeGoodRows(
     statement: (relation: string) => `${refuseIn(table, relation)} ${load.trialOf(lastOfEachKey(table, relation))}`,
   };
   await createTrialTables(client, trial);
-  if (load.batchSettings === "") await client.query(SEEK_BY_KEY);
+  await client.query(`SAVEPOINT seek; ${SEEK_BY_KEY}`);
   const refused = await findRefusedRows(client, writing(table.name), trial, batch);
+  await client.query("ROLLBACK TO SAVEPOINT seek");
   const errors = new Map(refused.map(({ index, error }) => [index, error]));
   const rejects: RejectedRow[] = [];
   const good: Row[] = [];
@@ -132,9 +134,10 @@ async function writeGoodRows(
     if (error === undefined) good.push(row);
     else rejects.push(rejected(row, error, table.name));
   }
+  if (load.keepKeys !== undefined) await keepKeys(client, table, rejects, load.keepKeys);
   await stageRows(client, table, batchOfRows(good));
   const rows = await inspectStage(client, table);
-  return { ...(await load.apply(client, { rows, range, complete: false })), rejects };
+  return { ...(await load.apply(client, { rows, range })), rejects };
 }
 
 function rejected(row: Row, error: VitrinaError, table: TableName): RejectedRow {

@@ -2,12 +2,12 @@ import type { Client } from "../../../postgres/connection.ts";
 import { quoteTable } from "../../../postgres/identifiers.ts";
 import { requireFewDeletions } from "../../deletion-guard.ts";
 import type { DeletionGuard, KeyRange } from "../../sink.ts";
-import { mergeInto, rowsDiffer, SEEK_BY_KEY, sameKey } from "../merge-statement.ts";
+import { mergeInto, rowsDiffer, sameKey } from "../merge-statement.ts";
 import { behind, upTo } from "../query-text.ts";
 import { requireNoneLeftOut } from "../target-rights.ts";
 import { nameList, type TargetTable } from "../target-table.ts";
 import type { TableLoad } from "./load.ts";
-import { createLike, dropTables, isMarked, loadTable, markLoad } from "./load-table.ts";
+import { createKeyTable, createLike, dropTables, insertKeys, isMarked, loadTable, markLoad } from "./load-table.ts";
 
 const NAME = "compare and apply";
 
@@ -19,11 +19,11 @@ export function compareLoad(table: TargetTable, loadId: string): TableLoad {
   const target = quoteTable(table.name);
   const changed = loadTable(table.name, loadId, "load");
   const gone = loadTable(table.name, loadId, "gone");
+  const refused = loadTable(table.name, loadId, "refused");
   const keys = nameList(table.key);
 
-  /** Keeps aside what differs, by one pass over the staged rows and, without gaps, their range of the target. */
-  const keepDifferences = (staged: string, range: KeyRange | undefined): string => {
-    const [join, filter] = range === undefined ? ["LEFT", ""] : ["FULL", within(range, table)];
+  /** Keeps aside what differs, by one pass over the staged rows and their range of the target. */
+  const keepDifferences = (staged: string, range: KeyRange): string => {
     // Numbered names: those of the query may be any.
     const rowNames = table.columns.map((_, index) => `c${index}`).join(", ");
     const keyNames = table.key.map((_, index) => `k${index}`).join(", ");
@@ -31,7 +31,7 @@ export function compareLoad(table: TargetTable, loadId: string): TableLoad {
       WITH difference (is_gone, ${rowNames}, ${keyNames}) AS (
         SELECT s.ctid IS NULL, ${nameList(table.columns, "s")}, ${nameList(table.key, "t")}
           FROM ${staged} AS s
-          ${join} JOIN (SELECT t.ctid, ${nameList(table.columns, "t")} FROM ${target} AS t ${filter}) AS t
+          FULL JOIN (SELECT t.ctid, ${nameList(table.columns, "t")} FROM ${target} AS t ${within(range, table)}) AS t
             ON ${sameKey(table.key, "t", "s")}
          WHERE s.ctid IS NULL OR t.ctid IS NULL OR ${rowsDiffer(table, "t", "s")}
       ), kept AS (
@@ -60,10 +60,10 @@ export function compareLoad(table: TargetTable, loadId: string): TableLoad {
     batchSettings: "",
 
     async begin(client) {
-      await dropTables(client, [changed, gone]);
+      await dropTables(client, [changed, gone, refused]);
       await createLike(client, table, changed);
-      await client.query(`CREATE TABLE ${quoteTable(gone)} AS SELECT ${keys} FROM ${target} WITH NO DATA`);
-      await client.query(`ALTER TABLE ${quoteTable(gone)} ADD PRIMARY KEY (${keys})`);
+      await createKeyTable(client, table, gone);
+      await createKeyTable(client, table, refused);
       await markLoad(client, changed, NAME);
     },
 
@@ -73,14 +73,18 @@ export function compareLoad(table: TargetTable, loadId: string): TableLoad {
         LEFT JOIN ${target} AS t ON ${sameKey(table.key, "t", "s")}
        WHERE t.ctid IS NULL OR ${rowsDiffer(table, "t", "s")}`,
 
-    async apply(client, { rows: { relation, distinct, duplicates }, range, complete }) {
-      if (!complete) await client.query(SEEK_BY_KEY);
-      const statement = keepDifferences(relation, complete ? range : undefined);
-      const written = Number((await client.query<{ kept: string }>(statement)).rows[0]?.kept);
+    keepKeys: (relation) => insertKeys(table, refused, relation),
+
+    async apply(client, { rows: { relation, distinct, duplicates }, range }) {
+      const { rows } = await client.query<{ kept: string }>(keepDifferences(relation, range));
+      const written = Number(rows[0]?.kept);
       return { rows_written: written, rows_unchanged: distinct - written, rows_deduplicated: duplicates };
     },
 
     async finish(client, guard) {
+      await client.query(
+        `DELETE FROM ${quoteTable(gone)} g USING ${quoteTable(refused)} r WHERE ${sameKey(table.key, "g", "r")}`,
+      );
       const { rows } = await client.query<{ kept: string; deleted: string }>(
         `SELECT (SELECT count(*) FROM ${quoteTable(changed)}) AS kept, (SELECT count(*) FROM ${quoteTable(gone)}) AS deleted`,
       );
@@ -92,16 +96,19 @@ export function compareLoad(table: TargetTable, loadId: string): TableLoad {
       if (kept > 0) await client.query(mergeInto(target, quoteTable(changed), table));
       if (table.mayLeaveRowsOut)
         await requireNoneLeftOut(client, target, quoteTable(changed), sameKey(table.key, "t", "s"));
-      await dropTables(client, [changed, gone]);
+      await dropTables(client, [changed, gone, refused]);
       return { rows_deleted: deleted };
     },
   };
 }
 
-function within({ after, upTo: last }: KeyRange, { key }: TargetTable): string {
+/** Compared in the type of the source: a refused row, whose key is a bound, may not fit the target's. */
+function within({ after, upTo: last }: KeyRange, { key, conversions }: TargetTable): string {
+  if (last?.length === 0) return "WHERE false";
+  const typed = key.map((column) => ({ ...column, type: conversions.get(column.name)?.staged ?? column.type }));
   const bounds = [
-    ...(after === null ? [] : [behind(after, key, "t")]),
-    ...(last === null ? [] : [upTo(last, key, "t")]),
+    ...(after === null ? [] : [behind(after, typed, "t")]),
+    ...(last === null ? [] : [upTo(last, typed, "t")]),
   ];
   return bounds.length === 0 ? "" : `WHERE ${bounds.join(" AND ")}`;
 }

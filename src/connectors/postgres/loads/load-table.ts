@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import type { Client } from "../../../postgres/connection.ts";
 import { quoteIdentifier, quoteLiteral, quoteTable, type TableName } from "../../../postgres/identifiers.ts";
-import type { TargetTable } from "../target-table.ts";
+import { nameList, type TargetTable } from "../target-table.ts";
 
-const SUFFIXES = ["load", "gone"] as const;
+const SUFFIXES = ["load", "gone", "refused"] as const;
 
 /**
  * Tables beside the target that hold an unfinished load. Their names contain the pipeline's id, so each load finds its
@@ -54,6 +54,18 @@ export async function createLike(client: Client, table: TargetTable, loading: Ta
   if (rows.length === 0) return;
   const drops = rows.map(({ name }) => `DROP COLUMN ${quoteIdentifier(name)}`);
   await client.query(`ALTER TABLE ${label} ${drops.join(", ")}`);
+}
+
+/** Creates a table of keys of the target. */
+export async function createKeyTable(client: Client, { name, key }: TargetTable, keys: TableName): Promise<void> {
+  const label = quoteTable(keys);
+  await client.query(`CREATE TABLE ${label} AS SELECT ${nameList(key)} FROM ${quoteTable(name)} WITH NO DATA`);
+  await client.query(`ALTER TABLE ${label} ADD PRIMARY KEY (${nameList(key)})`);
+}
+
+export function insertKeys({ key }: TargetTable, keys: TableName, relation: string): string {
+  const names = nameList(key);
+  return `INSERT INTO ${quoteTable(keys)} (${names}) SELECT ${names} FROM ${relation} AS s ON CONFLICT DO NOTHING`;
 }
 
 export async function dropTables(client: Client, tables: readonly TableName[]): Promise<void> {

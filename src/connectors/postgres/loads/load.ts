@@ -15,16 +15,16 @@ export interface TableLoad {
   apply(client: Client, staged: StagedBatch): Promise<AppliedRows>;
   /** Writes rows as `apply` does, only to learn whether they are refused: it is undone. */
   trialOf(relation: string): string;
+  /** Only where rows are deleted: keeps the keys of refused rows, whose rows in the target stay as they are. */
+  keepKeys?(relation: string): string;
   /** Throws when the guard forbids what would be deleted. */
   finish(client: Client, guard: DeletionGuard): Promise<{ rows_deleted: number }>;
 }
 
 interface StagedBatch {
   readonly rows: StagedRows;
-  /** The keys that the staged rows stand for. */
+  /** The keys that the staged rows stand for, but for those kept as refused. */
   readonly range: KeyRange;
-  /** False when rows of this range were refused: then a key that is not staged is not gone. */
-  readonly complete: boolean;
 }
 
 interface AppliedRows {

@@ -4,7 +4,7 @@ import { mergeInto, rowsDiffer, SEEK_BY_KEY, sameKey } from "../merge-statement.
 import { requireNoneLeftOut } from "../target-rights.ts";
 import { nameList, type TargetTable } from "../target-table.ts";
 import type { TableLoad } from "./load.ts";
-import { createLike, dropTables, isMarked, loadTable, markLoad } from "./load-table.ts";
+import { createKeyTable, createLike, dropTables, insertKeys, isMarked, loadTable, markLoad } from "./load-table.ts";
 
 const NAME = "shadow and merge";
 
@@ -15,6 +15,7 @@ const NAME = "shadow and merge";
 export function shadowLoad(table: TargetTable, loadId: string): TableLoad {
   const target = quoteTable(table.name);
   const shadow = loadTable(table.name, loadId, "load");
+  const refused = loadTable(table.name, loadId, "refused");
   const label = quoteTable(shadow);
   return {
     name: NAME,
@@ -22,13 +23,16 @@ export function shadowLoad(table: TargetTable, loadId: string): TableLoad {
     batchSettings: SEEK_BY_KEY,
 
     async begin(client) {
-      await dropTables(client, [shadow]);
+      await dropTables(client, [shadow, refused]);
       await createLike(client, table, shadow);
       await client.query(`ALTER TABLE ${label} ADD PRIMARY KEY (${nameList(table.key)})`);
+      await createKeyTable(client, table, refused);
       await markLoad(client, shadow, NAME);
     },
 
     trialOf: (relation) => mergeInto(label, relation, table),
+
+    keepKeys: (relation) => insertKeys(table, refused, relation),
 
     async apply(client, { rows: { relation, distinct, duplicates } }) {
       const { rows: counts } = await client.query<{ again: string; same: string }>(
@@ -45,7 +49,8 @@ export function shadowLoad(table: TargetTable, loadId: string): TableLoad {
     },
 
     async finish(client, guard) {
-      const missing = `NOT EXISTS (SELECT FROM ${label} l WHERE ${sameKey(table.key, "l", "t")})`;
+      const missing = `NOT EXISTS (SELECT FROM ${label} l WHERE ${sameKey(table.key, "l", "t")})
+        AND NOT EXISTS (SELECT FROM ${quoteTable(refused)} r WHERE ${sameKey(table.key, "r", "t")})`;
       const { rows } = await client.query<{ existing: string; deleted: string; loaded: string }>(
         `SELECT count(*) AS existing, count(*) FILTER (WHERE ${missing}) AS deleted,
                 (SELECT count(*) FROM ${label}) AS loaded FROM ${target} t`,
@@ -55,11 +60,11 @@ export function shadowLoad(table: TargetTable, loadId: string): TableLoad {
         number,
         number,
       ];
-      requireFewDeletions(target, guard, { existing, deleted }, loaded);
+      requireFewDeletions(target, guard, { existing, deleted }, Math.max(loaded, existing - deleted));
       if (deleted > 0) await client.query(`DELETE FROM ${target} t WHERE ${missing}`);
       await client.query(mergeInto(target, label, table));
       if (table.mayLeaveRowsOut) await requireNoneLeftOut(client, target, label, sameKey(table.key, "t", "s"));
-      await dropTables(client, [shadow]);
+      await dropTables(client, [shadow, refused]);
       return { rows_deleted: deleted };
     },
   };
