@@ -11,6 +11,18 @@ const LATE_COMMIT = "tests/chaos/late-commit.test.ts";
  */
 export const MUTATIONS = [
   {
+    name: "requests: a restore under way serves a request to run",
+    file: "src/meta-store/postgres/requests.ts",
+    replace: [["p.enabled AND p.run_kind = 'load' AND", "p.enabled AND"]],
+    tests: ["tests/conformance/meta-store.test.ts"],
+  },
+  {
+    name: "requests: a restore can be paused, and becomes a load",
+    file: "src/meta-store/postgres/requests.ts",
+    replace: [["p.id = $1 AND p.run_kind = 'load'\n", "p.id = $1\n"]],
+    tests: ["tests/conformance/meta-store.test.ts"],
+  },
+  {
     name: "rejects: a restore settles them like a load",
     file: "src/meta-store/postgres/claims.ts",
     replace: [['claim.kind === "load" && claim.pipeline.mode', "claim.pipeline.mode"]],

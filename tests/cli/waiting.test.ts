@@ -8,7 +8,7 @@ import { until } from "../support/until.ts";
 let bench: CliBench;
 let api: RunningPart;
 beforeAll(async () => {
-  bench = await openCliBench();
+  bench = await openCliBench({ TARGET_INDEXES: "films" });
   api = await bench.startApi();
   await bench.startRunner();
 });
@@ -114,6 +114,22 @@ describe("run", () => {
     await unlock();
     expect(await bench.json(["run", "unwanted", "--wait"])).toMatchObject({ status: "SUCCESS" });
     expect(await bench.json(["cancel", "unwanted"])).toMatchObject({ status: "IDLE" });
+  });
+
+  it("is refused until a restore has ended, and one that is withdrawn is asked for again by its own command", async () => {
+    await bench.create("kept", { target_table: "es:films" });
+    await bench.stopRunner();
+    const waiting = bench.startCli(["restore-previous", "kept", "--wait"]);
+    await until("it is asked for", async () => (await statusOf("kept")) === "RUN_REQUESTED");
+    expect(await bench.cli(["run", "kept"])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^vitrina: kept is RUN_REQUESTED to bring back its previous target; .*cancelled\./),
+    });
+    expect(await bench.json(["cancel", "kept"])).toMatchObject({ status: "IDLE" });
+    const { code, stderr } = await waiting.result;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/withdrawn\. vitrina restore-previous kept requests it again\.$/m);
+    await bench.startRunner();
   });
 
   it("--wait stops by Ctrl-C, and the run goes on", async () => {

@@ -190,6 +190,28 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         expect(await store.requests.pause(claim.pipeline.id)).toMatchObject({ status: "PAUSED" });
         expect(await store.requests.run(claim.pipeline.id, "api")).toMatchObject({ status: "RUN_REQUESTED" });
       });
+
+      it("run and pause are refused while a restore waits, runs or is held up: none of them becomes a load", async () => {
+        const { id } = await create();
+        const { run_request } = await store.requests.restore(id);
+        const isRefused = async (status: PipelineStatus): Promise<void> => {
+          const refusal = { code: "STATUS_CONFLICT", extra: { pipeline_status: status } };
+          const message = expect.stringMatching(/previous target.*only be cancelled/);
+          await expect(store.requests.run(id, "api")).rejects.toMatchObject({ ...refusal, message });
+          await expect(store.requests.pause(id)).rejects.toMatchObject({ ...refusal, message });
+          expect(await store.pipelines.get(id)).toMatchObject({ status, run_request });
+        };
+        await isRefused("RUN_REQUESTED");
+        const claim = (await store.queue.claimNext(randomUUID(), LEASE_MS)) as Claim;
+        expect(claim.kind).toBe("restore");
+        await isRefused("RUNNING");
+        const trouble = { code: "SEARCH_UNAVAILABLE", error: "It is away.", waitMs: 600_000, isNew: true };
+        await store.queue.finishRun(claim, { kind: "waiting", ...trouble });
+        await isRefused("RUN_REQUESTED");
+        expect(await store.requests.cancel(id)).toMatchObject({ status: "IDLE" });
+        expect(await store.requests.run(id, "api")).toMatchObject({ run_request: run_request + 1 });
+        expect(await store.queue.claimNext(randomUUID(), LEASE_MS)).toMatchObject({ kind: "load" });
+      });
     });
 
     describe("claims", () => {
@@ -557,6 +579,8 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         await store.requests.run(pipeline.id, "api");
         await store.queue.finishRun(await begun(pipeline.id, false), FAILED);
         await store.requests.restore(pipeline.id);
+        await expect(store.rejects.retry(pipeline.id, undefined)).rejects.toMatchObject({ code: "STATUS_CONFLICT" });
+        expect(await store.rejects.toRetry(pipeline.id, 10)).toEqual([]);
         await store.queue.finishRun(await begun(pipeline.id, false), { kind: "succeeded" });
         expect(await runsWithRejects(pipeline.id)).toEqual([runId]);
         await store.requests.run(pipeline.id, "api");

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PipelineId } from "../../src/domain/pipeline.ts";
 import type { Claim } from "../../src/meta-store/ports/run-queue.ts";
-import { claim, createPipeline, runTo, startTestApi, type TestApi } from "../support/api-client.ts";
+import { claimRequested, createPipeline, runTo, startTestApi, type TestApi } from "../support/api-client.ts";
 import { parseScrape, type Scrape } from "../support/scrape.ts";
 
 let api: TestApi;
@@ -74,7 +74,7 @@ describe("R9 of each pipeline", () => {
     await runTo(api, id, { kind: "failed", mayPass: false, code: "INTERNAL", error: "It failed." });
     // Neither of these makes the target fresher.
     await api.store.requests.restore(id as PipelineId);
-    await api.store.queue.finishRun(await claim(api, id), { kind: "succeeded" });
+    await api.store.queue.finishRun(await claimRequested(api, id), { kind: "succeeded" });
     await api.post(`/pipelines/${id}/reconcile`);
     const reading = (await api.store.queue.claimNext(randomUUID(), 60_000, "read")) as Claim;
     await api.database.query("UPDATE etl.etl_runs SET verdict = 'MATCH', report = '{}' WHERE id = $1", [reading.runId]);

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import {
   claim,
+  claimRequested,
   createPipeline,
   errorsOf,
   expectProblem,
@@ -55,7 +56,9 @@ it("asks for the previous index: once, while nothing runs, and only where there 
   const id = await createPipeline(api, "restorable", { target_table: "es:mart_d" });
   expect(await restore("restorable")).toMatchObject({ status: 200, body: { status: "RUN_REQUESTED" } });
   expectProblem(await restore("restorable"), "STATUS_CONFLICT");
-  const claimed = await claim(api, id);
+  expectProblem(await api.post("/pipelines/restorable/run"), "STATUS_CONFLICT");
+  expectProblem(await api.post("/pipelines/restorable/pause"), "STATUS_CONFLICT");
+  const claimed = await claimRequested(api, id);
   expect(claimed).toMatchObject({ kind: "restore", firstRunId: claimed.runId });
   await api.store.queue.finishRun(claimed, { kind: "succeeded" });
   // The wish is fulfilled: the next run loads.
@@ -72,12 +75,12 @@ it("asks for the previous index: once, while nothing runs, and only where there 
 it("R4.7 a wish outlives a runner that is lost over it", async () => {
   const id = await createPipeline(api, "lost", { target_table: "es:mart_f" });
   await restore("lost");
-  const first = await claim(api, id);
+  const first = await claimRequested(api, id);
   await api.database.query("UPDATE etl.etl_runs SET lease_expires_at = now() - interval '1 s' WHERE id = $1", [
     first.runId,
   ]);
   await api.store.queue.rescueExpired(randomUUID());
-  const second = await claim(api, id);
+  const second = await claimRequested(api, id);
   expect(second).toMatchObject({ kind: "restore", firstRunId: first.runId });
   const third = await api.store.queue.startNextAttempt(second, { code: "SEARCH_BUSY", error: "It is busy." });
   expect(third).toMatchObject({ kind: "restore", firstRunId: first.runId });

@@ -82,6 +82,11 @@ export async function createPipeline(api: TestApi, name: string, more: object = 
 /** As a runner would take it. */
 export async function claim(api: TestApi, id: string): Promise<Claim> {
   expect(await api.post(`/pipelines/${id}/run`)).toMatchObject({ status: 200 });
+  return claimRequested(api, id);
+}
+
+/** What was asked of it before. */
+export async function claimRequested(api: TestApi, id: string): Promise<Claim> {
   const claimed = await api.store.queue.claimNext(randomUUID(), LEASE_MS);
   if (claimed?.pipeline.id !== id) throw new Error("the pipeline was not claimed");
   return claimed;

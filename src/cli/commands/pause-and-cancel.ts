@@ -70,7 +70,11 @@ async function cancel(cli: Cli, id: string, { yes = false, wait = false }: Cance
 
 /** A request that no runner has taken is withdrawn without asking: no work is lost. */
 async function confirmIfRunning(cli: Cli, id: string): Promise<void> {
-  const { name, status } = await cli.api.request("getPipelineStatus", { params: { id } });
+  const { name, status, last_run: run } = await cli.api.request("getPipelineStatus", { params: { id } });
   if (status !== "RUNNING" && status !== "PAUSE_REQUESTED") return;
-  await requireYes(cli.terminal, `The run of ${name} ends without its last batch; vitrina run ${name} continues it.`);
+  const meaning =
+    run?.kind === "restore"
+      ? `The previous index of ${name} does not come back, unless it has already.`
+      : `The run of ${name} ends without its last batch; vitrina run ${name} continues it.`;
+  await requireYes(cli.terminal, meaning);
 }

@@ -36,13 +36,18 @@ async function run(cli: Cli, names: readonly string[], { wait = false }: { wait?
 }
 
 /** True when all of them succeed. */
-async function waitFor(cli: Cli, names: readonly string[], pipelines: readonly Pipeline[]): Promise<boolean> {
+async function waitFor(
+  cli: Cli,
+  names: readonly string[],
+  pipelines: readonly Pipeline[],
+  command: "run" | "restore-previous" = "run",
+): Promise<boolean> {
   const goesOn = "The runs go on; vitrina status shows their progress.";
   const ends = await interruptible(cli.terminal, goesOn, () => followAll(cli, pipelines));
   const runs = ends.map(({ last_run: run }) => run).filter((run) => run !== null);
   cli.show(oneOrAll(names, runs), () => runSummary(runs));
   for (const { name, last_run: run } of ends) {
-    const problem = problemOf(name, run);
+    const problem = problemOf(command, name, run);
     if (problem !== undefined) cli.terminal.say(`vitrina: ${problem}`);
   }
   return ends.every(({ last_run: run }) => run?.status === "SUCCESS");
@@ -59,11 +64,14 @@ function followAll(cli: Cli, pipelines: readonly Pipeline[]): Promise<StatusAnsw
   return Promise.all(pipelines.map(({ id, name, run_request: number }, index) => follow({ id, name, number }, index)));
 }
 
-function problemOf(name: string, run: Run | null): string | undefined {
-  if (run === null) return `${name} did not run: the request was withdrawn. vitrina run ${name} requests it again.`;
+function problemOf(command: string, name: string, run: Run | null): string | undefined {
+  const again = `vitrina ${command} ${name} requests it again.`;
+  if (run === null) return `${name} did not run: the request was withdrawn. ${again}`;
   if (run.status === "FAILED") return `${name} failed: ${run.error ?? "the cause is unknown."}`;
-  if (run.status === "CANCELLED")
-    return `${name} was cancelled before it finished.\n  vitrina run ${name} continues it.`;
+  if (run.status === "CANCELLED") {
+    const next = run.kind === "restore" ? again : `vitrina run ${name} continues it.`;
+    return `${name} was cancelled before it finished.\n  ${next}`;
+  }
   if (run.status === "PAUSED") return `${name} was paused before it finished.\n  vitrina run ${name} continues it.`;
   return undefined;
 }
@@ -122,7 +130,7 @@ export function addRestorePreviousCommand(program: Command): void {
 
 async function restorePrevious(cli: Cli, id: string, { wait = false }: { wait?: boolean }): Promise<ExitCode> {
   const pipeline = await cli.api.request("restorePreviousTarget", { params: { id } });
-  if (wait) return (await waitFor(cli, [id], [pipeline])) ? EXIT.ok : EXIT.failed;
+  if (wait) return (await waitFor(cli, [id], [pipeline], "restore-previous")) ? EXIT.ok : EXIT.failed;
   cli.show(pipeline, () => pipelineTable([pipeline]));
   return EXIT.ok;
 }

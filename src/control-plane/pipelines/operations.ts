@@ -103,7 +103,7 @@ export const operations = {
     operationId: "runPipeline",
     summary: "Request a run",
     description:
-      "Resumes a paused pipeline and retries a failed one; one that waits until trouble passes is tried at once. Asking twice is the same as asking once.",
+      "Resumes a paused pipeline and retries a failed one; one that waits until trouble passes is tried at once. Asking twice is the same as asking once. Refused until the previous index is back, if that was requested.",
     params,
     response: { 200: thePipeline, ...problems(404, 409) },
   },
@@ -112,7 +112,7 @@ export const operations = {
     operationId: "pausePipeline",
     summary: "Request a pause",
     description:
-      "The run stops after its current batch, or at once while it waits until trouble passes; a later run continues there. Asking twice is the same as asking once.",
+      "The run stops after its current batch, or at once while it waits until trouble passes; a later run continues there. Asking twice is the same as asking once. Only a load can be paused.",
     params,
     response: { 200: thePipeline, ...problems(404, 409) },
   },
@@ -130,7 +130,7 @@ export const operations = {
     operationId: "restorePreviousTarget",
     summary: "Request the previous index",
     description:
-      "For an index that a full load builds: a runner points its name back to the index before the last load, in one step. Asked again, it points forward again. The runs show how it went; the next load builds a new index.",
+      "For an index that a full load builds: a runner points its name back to the index before the last load, in one step. Asked again, it points forward again. Until that has ended, the pipeline can neither be run nor paused, only cancelled. The runs show how it went; the next load builds a new index.",
     params,
     response: { 200: thePipeline, ...problems(404, 409, 422) },
   },

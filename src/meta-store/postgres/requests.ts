@@ -10,21 +10,23 @@ import { PIPELINE_COLUMNS, pipelineFromRow } from "./pipeline-row.ts";
 import { getPipeline } from "./pipelines.ts";
 import { allowing, CLAIMABLE, statusAfter } from "./statuses.ts";
 
-/** A run that is requested already, or under way, serves this request too. */
+/** A load that is requested already, or under way, serves this request too; a restore does not. */
 const RUN = `
   UPDATE etl.etl_pipelines p
      SET status = ${statusAfter("request_run")},
          run_requested_at = CASE WHEN p.status = ${statusAfter("request_run")} THEN p.run_requested_at ELSE clock_timestamp() END,
          run_trigger = CASE WHEN p.status = ${statusAfter("request_run")} THEN p.run_trigger ELSE $2 END,
          not_before = NULL
-   WHERE p.id = $1 AND p.enabled AND p.status IN (${allowing("request_run")})
+   WHERE p.id = $1 AND p.enabled AND p.run_kind = 'load' AND p.status IN (${allowing("request_run")})
   RETURNING ${PIPELINE_COLUMNS}`;
 
 const WAITING = `p.status IN (${allowing("pause_waiting")})`;
+/** Not of a restore: paused, it would go on as a load. */
 const PAUSE = `
   UPDATE etl.etl_pipelines p
      SET status = CASE WHEN ${WAITING} THEN ${statusAfter("pause_waiting")} ELSE ${statusAfter("request_pause")} END
-   WHERE p.id = $1 AND (p.status IN (${allowing("request_pause")}) OR (${WAITING} AND p.not_before IS NOT NULL))
+   WHERE p.id = $1 AND p.run_kind = 'load'
+     AND (p.status IN (${allowing("request_pause")}) OR (${WAITING} AND p.not_before IS NOT NULL))
   RETURNING ${PIPELINE_COLUMNS}`;
 
 /** What nobody has begun is withdrawn. */
@@ -72,14 +74,22 @@ async function request(
 ): Promise<Pipeline> {
   const { rows } = await session.query(statement, [...values]);
   if (rows[0] !== undefined) return pipelineFromRow(rows[0]);
-  throw refusal(event, await getPipeline(session, values[0]));
+  const pipeline = await getPipeline(session, values[0]);
+  throw refusal(event, pipeline, await isRestoring(session, values[0]));
 }
 
-function refusal(event: AskedFor, { name, status, enabled }: Pipeline): VitrinaError {
+async function isRestoring(session: SqlSession, id: PipelineId): Promise<boolean> {
+  const { rows } = await session.query("SELECT FROM etl.etl_pipelines WHERE id = $1 AND run_kind = 'restore'", [id]);
+  return rows.length > 0;
+}
+
+function refusal(event: AskedFor, { name, status, enabled }: Pipeline, restoring: boolean): VitrinaError {
   const extra = { pipeline_status: status };
   if (!enabled && (event === "request_run" || event === "request_restore"))
     return new VitrinaError("PIPELINE_DISABLED", `${name} is disabled, so it does not run.`, { extra });
   const allowed = transitionsOf(event).from.join(", ");
-  const detail = `${name} is ${status}; it can be ${ASKED_FOR[event]} only when it is ${allowed}.`;
+  const detail = restoring
+    ? `${name} is ${status} to bring back its previous target; until that has ended it can only be cancelled.`
+    : `${name} is ${status}; it can be ${ASKED_FOR[event]} only when it is ${allowed}.`;
   return new VitrinaError("STATUS_CONFLICT", detail, { extra });
 }

@@ -104,7 +104,7 @@ class VitrinaRunPipelineOperator(VitrinaOperator):
         return pipeline_id, run_request
 
     def _when_at_rest(self, ask: Callable[[], Answer], deadline: Deadline) -> Answer:
-        """A pause in progress, or for `full` another run, must end before the request is accepted."""
+        """A pause or a restore in progress, or for `full` another run, must end before the request is accepted."""
         while True:
             try:
                 return ask()
