@@ -198,7 +198,7 @@ function positionOf({ read, columns, progress }: Load, batch: RowBatch): ScanPos
   return batch.rows().map(placeOf).findLast(isWhole) ?? progress.position;
 }
 
-/** Two rows with the same key may stand on either side of a batch boundary. */
+/** Two rows with the same key may stand on either side of a batch boundary. Only the sink knows which texts are one key. */
 function requireNewKey({ read, columns, progress, writer }: Load, batch: RowBatch): void {
   const first = batch.first();
   if (!read.eachOnce || first === undefined || progress.position === null) return;

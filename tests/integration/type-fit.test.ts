@@ -316,6 +316,41 @@ it.each([
   await bench.stopRunner();
 });
 
+it.each([
+  ["new table", "numeric", "1.0", "1.00"],
+  ["compare and apply", "numeric", "1.0", "1.00"],
+  ["shadow and merge", "numeric", "1.0", "1.00"],
+  ["compare and apply", "interval", "1 day", "24:00:00"],
+  ["compare and apply", "double precision", "0", "-0"],
+])(
+  "%s refuses a key of type %s that the query returns as %s and, in the next batch, as %s",
+  async (strategy, type, one, same) => {
+    number += 1;
+    const [source, target] = [`content.keyed${number}`, `analytics.keyed${number}`];
+    await bench.query(`CREATE TABLE ${source} (part text, id ${type}, n int);
+    INSERT INTO ${source} VALUES ('a', '${one}', 1), ('a', '${same}', 2)`);
+    if (strategy !== "new table") {
+      const part = strategy === "shadow and merge" ? "text" : 'text COLLATE "C"';
+      await bench.query(`CREATE TABLE ${target} (part ${part}, id ${type}, n int, PRIMARY KEY (part, id));
+      GRANT SELECT, INSERT, UPDATE, DELETE ON ${target} TO vitrina_writer`);
+    }
+    const source_query = `SELECT part, id, n FROM ${source}`;
+    const pipeline = await bench.create({
+      source_query,
+      target_table: target,
+      target_key: ["part", "id"],
+      create_target: strategy === "new table",
+      batch_size: 1,
+    });
+    await bench.startRunner();
+    const refused = { status: "FAILED", error_code: "KEY_NOT_UNIQUE_IN_SOURCE", data_path: "stream", strategy };
+    for (const _time of ["first", "second"]) expect(await bench.run(pipeline)).toMatchObject(refused);
+    await bench.query(`DELETE FROM ${source} WHERE n = 2`);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 1 });
+    await bench.stopRunner();
+  },
+);
+
 it("a type of one's own need not sort in the target as it does in the source", () => {
   expect(sortAlike("content.mood", "content.mood")).toBe(false);
   expect(sortAlike("smallint", "bigint")).toBe(true);

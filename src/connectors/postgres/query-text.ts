@@ -49,8 +49,17 @@ export function behind(position: ScanPosition, order: readonly OrderColumn[], al
 
 /** Rows up to a position, itself included. */
 export function upTo(position: ScanPosition, order: readonly OrderColumn[], alias = "q"): string {
+  return compareAll("<=", position, order, alias);
+}
+
+/** Rows at a position, however their values are written: 1.0 is 1.00. */
+export function at(position: ScanPosition, order: readonly OrderColumn[], alias: string): string {
+  return compareAll("=", position, order, alias);
+}
+
+function compareAll(operator: string, position: ScanPosition, order: readonly OrderColumn[], alias: string): string {
   const values = order.map((column, index) => literal(position[index] as string, column));
-  return `(${orderBy(order, alias)}) <= (${values.join(", ")})`;
+  return `(${orderBy(order, alias)}) ${operator} (${values.join(", ")})`;
 }
 
 function isOneOf({ columns: names, keys, byText }: KeyChoice, columns: readonly Column[]): string {

@@ -2,6 +2,7 @@ import type { ScanPosition } from "../../domain/checkpoint.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { quoteIdentifier, quoteLiteral, quoteTable } from "../../postgres/identifiers.ts";
+import { at } from "./query-text.ts";
 import { extended } from "./read-session.ts";
 import { VALUE_REFUSED } from "./refused-rows.ts";
 import { columnDefinitions, nameList, type TargetTable } from "./target-table.ts";
@@ -87,6 +88,22 @@ export async function inspectStage(
     // Rows that lack one of them are not read this way.
     position: values.map((value) => value ?? ""),
   };
+}
+
+/** The key with the types in which the stage has it. */
+export function stagedKey({ key, conversions }: TargetTable): TargetTable["key"] {
+  return key.map((column) => ({ ...column, type: conversions.get(column.name)?.staged ?? column.type }));
+}
+
+/**
+ * How many staged rows have the key that the batch before ended with. Where batches come in the order of the key, it can
+ * repeat only there. Texts do not tell: equal numbers or intervals may be written differently.
+ */
+export async function countKeyBefore(client: Client, table: TargetTable, before: ScanPosition | null): Promise<number> {
+  if (before === null) return 0;
+  const isBefore = at(before, stagedKey(table), "s");
+  const { rows } = await extended(client, `SELECT count(*) FROM ${STAGE} AS s WHERE ${isBefore}`);
+  return Number(rows[0]?.[0]);
 }
 
 /** The server would silently cut or round some values; such a row is refused, on every data path. */

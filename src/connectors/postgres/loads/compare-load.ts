@@ -4,6 +4,7 @@ import { requireFewDeletions } from "../../deletion-guard.ts";
 import type { DeletionGuard, KeyRange } from "../../sink.ts";
 import { mergeInto, rowsDiffer, sameKey } from "../merge-statement.ts";
 import { behind, upTo } from "../query-text.ts";
+import { countKeyBefore, stagedKey } from "../stage.ts";
 import { requireNoneLeftOut } from "../target-rights.ts";
 import { nameList, type TargetTable } from "../target-table.ts";
 import type { TableLoad } from "./load.ts";
@@ -76,9 +77,11 @@ export function compareLoad(table: TargetTable, loadId: string): TableLoad {
     keepKeys: (relation) => insertKeys(table, refused, relation),
 
     async apply(client, { rows: { relation, distinct, duplicates }, range }) {
+      const again = await countKeyBefore(client, table, range.after);
       const { rows } = await client.query<{ kept: string }>(keepDifferences(relation, range));
       const written = Number(rows[0]?.kept);
-      return { rows_written: written, rows_unchanged: distinct - written, rows_deduplicated: duplicates };
+      const unchanged = distinct - written - again;
+      return { rows_written: written, rows_unchanged: unchanged, rows_deduplicated: duplicates + again };
     },
 
     async finish(client, guard) {
@@ -103,9 +106,9 @@ export function compareLoad(table: TargetTable, loadId: string): TableLoad {
 }
 
 /** Compared in the type of the source: a refused row, whose key is a bound, may not fit the target's. */
-function within({ after, upTo: last }: KeyRange, { key, conversions }: TargetTable): string {
+function within({ after, upTo: last }: KeyRange, table: TargetTable): string {
   if (last?.length === 0) return "WHERE false";
-  const typed = key.map((column) => ({ ...column, type: conversions.get(column.name)?.staged ?? column.type }));
+  const typed = stagedKey(table);
   const bounds = [
     ...(after === null ? [] : [behind(after, typed, "t")]),
     ...(last === null ? [] : [upTo(last, typed, "t")]),

@@ -1,5 +1,6 @@
 import type { Client } from "../../../postgres/connection.ts";
 import { quoteIdentifier, quoteTable, type TableName } from "../../../postgres/identifiers.ts";
+import { countKeyBefore } from "../stage.ts";
 import { columnDefinitions, nameList, type TargetTable } from "../target-table.ts";
 import type { TableLoad } from "./load.ts";
 import { dropTables, isMarked, loadTable, markLoad } from "./load-table.ts";
@@ -35,9 +36,10 @@ export function newTableLoad(table: TargetTable, loadId: string): TableLoad {
 
     trialOf: insertFrom,
 
-    async apply(client, { rows: { relation, distinct, duplicates } }) {
+    async apply(client, { rows: { relation, distinct, duplicates }, range }) {
+      const again = await countKeyBefore(client, table, range.after);
       await client.query(insertFrom(relation));
-      return { rows_written: distinct, rows_unchanged: 0, rows_deduplicated: duplicates };
+      return { rows_written: distinct - again, rows_unchanged: 0, rows_deduplicated: duplicates + again };
     },
 
     async finish(client) {
