@@ -115,6 +115,20 @@ describe("a full load into an index", () => {
     expect(Object.keys(await bench.search.family(pipeline.index))).toHaveLength(2);
   });
 
+  it("does not judge what it would delete by the shards that happen to be there", async () => {
+    await bench.close();
+    bench = await openSearchBench({ ELASTICSEARCH_PATIENCE_SECONDS: "1" });
+    await bench.startRunner();
+    const pipeline = await films(5, { retry_for_seconds: 0 });
+    const own = `${pipeline.index}__v1`;
+    // One node takes one of the two shards, and the other one stays away.
+    const settings = { number_of_shards: 2, number_of_replicas: 0, "routing.allocation.total_shards_per_node": 1 };
+    const aliases = { [pipeline.index]: {} };
+    await bench.search.ask("PUT", `/${own}?wait_for_active_shards=0`, { settings, aliases });
+    expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "SEARCH_BUSY" });
+    expect(await bench.search.indexOf(pipeline.index)).toBe(own);
+  });
+
   it("takes over an alias of somebody's own index, and leaves that index alone", async () => {
     const pipeline = await films(5);
     const own = `${pipeline.index}__v1`;

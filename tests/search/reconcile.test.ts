@@ -1,19 +1,25 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
 import type { Reconcile, ReconcileReport } from "../../src/domain/reconcile.ts";
 import { openSearchBench, type SearchBench } from "../support/search-bench.ts";
+import { type FaultProxy, startFaultProxy } from "../support/search-fault-proxy.ts";
 import { until } from "../support/until.ts";
 
 let bench: SearchBench;
+let proxy: FaultProxy;
 beforeEach(async () => {
-  bench = await openSearchBench();
+  proxy = await startFaultProxy(inject("searchUrl"));
+  bench = await openSearchBench({ ELASTICSEARCH_URL: proxy.url, ELASTICSEARCH_PATIENCE_SECONDS: "60" });
   await bench.startRunner();
   await bench.query(`CREATE TABLE content.film AS
     SELECT n AS id, 'film ' || n AS title, (n % 100)::numeric / 10 AS rating, jsonb_build_object('big', 12345678901234567890 + n) AS doc,
            ARRAY['a', NULL, n::text] AS tags, '2020-01-01 00:00:00.000001+00'::timestamptz + n * interval '1 s' AS modified, false AS gone
       FROM generate_series(1, 5000) n`);
 });
-afterEach(() => bench.close());
+afterEach(async () => {
+  await bench.close();
+  await proxy.close();
+});
 
 async function reconcile({ id }: Pipeline): Promise<Reconcile & { report: ReconcileReport }> {
   const { id: reconcileId } = await bench.store.reconciles.request(id, "test");
@@ -59,6 +65,34 @@ describe("R7 reconcile of an index", () => {
     });
     await bench.run(pipeline);
     expect((await reconcile(pipeline)).status).toBe("MATCH");
+  });
+
+  it.each(["point in time", "search"] as const)(
+    "waits for a shard that is away (%s): an index that is read in part is never compared",
+    async (loss) => {
+      const pipeline = await bench.createIndex({ source_query: QUERY, target_key: ["id"] });
+      await bench.run(pipeline);
+      const whole = proxy.missed();
+      proxy.loseShard(loss);
+      const done = reconcile(pipeline);
+      await until("the shard is missed", () => proxy.missed() > whole);
+      proxy.loseShard(undefined);
+      expect(await done).toMatchObject({ status: "MATCH", report: { missing: { count: 0 }, target: { rows: 5000 } } });
+    },
+  );
+
+  it("waits for a refresh that fails: documents that are not searchable yet count", async () => {
+    const settings = { refresh_interval: "-1" };
+    const pipeline = await bench.createIndex({ source_query: QUERY, target_key: ["id"], target_options: { settings } });
+    await bench.run(pipeline);
+    const index = await bench.search.indexOf(pipeline.index);
+    await bench.search.ask("PUT", `/${index}/_doc/7777`, { id: 7777, title: "too much" });
+    const whole = proxy.missed();
+    proxy.loseShard("refresh");
+    const done = reconcile(pipeline);
+    await until("the shard is missed", () => proxy.missed() > whole);
+    proxy.loseShard(undefined);
+    expect(await done).toMatchObject({ status: "DIFFERENT", report: { extra: { count: 1, keys: ids(7777) } } });
   });
 
   it("counts what the next run reads apart, and what ought to be deleted as extra", async () => {

@@ -15,6 +15,9 @@ import type { AddressInfo } from "node:net";
  */
 export type BulkFault = "some-429" | "block" | "429" | "503" | "silence" | "cut" | "short" | "garbage" | "late";
 
+/** Which requests find one shard missing, and are answered as a cluster does that has lost the node with it. */
+type ShardLoss = "refresh" | "point in time" | "search";
+
 export interface FaultProxy {
   readonly url: string;
   /** What happens to each of the next bulk requests. */
@@ -23,6 +26,10 @@ export interface FaultProxy {
   readonly happened: BulkFault[];
   /** How many bytes each bulk request had. */
   readonly sizes: number[];
+  /** From now on; undefined: no more. A point in time without the shard stays without it. */
+  loseShard(loss: ShardLoss | undefined): void;
+  /** How many requests found the shard missing. */
+  missed(): number;
   /** Lets the late requests through, and resolves with the cluster's answer. */
   release(): Promise<string>;
   close(): Promise<void>;
@@ -33,6 +40,9 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
   const happened: BulkFault[] = [];
   const sizes: number[] = [];
   const late = new EventEmitter();
+  const partialPoints = new Set<string>();
+  let loss: ShardLoss | undefined;
+  let missed = 0;
   const server = createServer((request, response) => {
     void handle(request, response).catch(() => response.destroy());
   });
@@ -44,7 +54,10 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
     const isBulk = request.url?.includes("/_bulk") === true;
     if (isBulk) sizes.push(body.length);
     const fault = isBulk ? waiting.shift() : undefined;
-    if (fault === undefined || fault === "nothing") return send(response, await forward(request, body));
+    if (fault === undefined || fault === "nothing") {
+      const partial = isBulk ? undefined : await answerWithoutShard(request, body);
+      return send(response, partial ?? (await forward(request, body)));
+    }
     happened.push(fault);
     await act(fault, request, body, response);
   }
@@ -129,11 +142,32 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
     return { status: 200, text: JSON.stringify({ items }) };
   }
 
+  /** Half of what was found is missing, unless the request says that it wants all or nothing. */
+  async function answerWithoutShard(request: IncomingMessage, body: Buffer): Promise<Forwarded | undefined> {
+    const { method, url = "" } = request;
+    const point = body.length > 0 ? (JSON.parse(body.toString("utf8")) as { pit?: { id: string } }).pit?.id : undefined;
+    const isPartial = point !== undefined && partialPoints.has(point);
+    const isLost = method === "POST" && loss !== undefined && PATH_OF_LOSS[loss].test(url);
+    if (!isLost && !isPartial) return undefined;
+    missed += 1;
+    const wantsAll = /allow_partial_\w+=false|\/_pit\?/.test(url);
+    if (wantsAll && isLost) return { status: 503, text: SHARD_MISSING };
+    const answer = loss === "refresh" ? {} : JSON.parse((await forward(request, body)).text);
+    answer._shards = { total: 2, successful: 1, skipped: 0, failed: 1 };
+    if (answer.pit_id !== undefined && answer.hits === undefined) partialPoints.add(answer.pit_id);
+    if (answer.hits !== undefined) answer.hits.hits = answer.hits.hits.filter((_: unknown, n: number) => n % 2 === 0);
+    return { status: 200, text: JSON.stringify(answer) };
+  }
+
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     next: (...faults) => void waiting.push(...faults),
+    loseShard(lost) {
+      loss = lost;
+    },
+    missed: () => missed,
     async release() {
       const answered = once(late, "answered");
       late.emit("release");
@@ -149,6 +183,15 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
     },
   };
 }
+
+const PATH_OF_LOSS: Readonly<Record<ShardLoss, RegExp>> = {
+  refresh: /\/_refresh$/,
+  "point in time": /\/(?:_pit|point_in_time)\?/,
+  search: /\/_search(?:\?|$)/,
+};
+const SHARD_MISSING = JSON.stringify({
+  error: { type: "search_phase_execution_exception", reason: "Search rejected due to missing shards" },
+});
 
 interface Forwarded {
   readonly status: number;

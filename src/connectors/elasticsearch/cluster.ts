@@ -19,6 +19,12 @@ export function patientCluster(client: SearchClient, patience: Patience): Cluste
           await patience.wait(answer);
           continue;
         }
+        const { failed = 0 } = (answer.body as { _shards?: { failed?: number } } | undefined)?._shards ?? {};
+        if (isYes(answer.status) && failed > 0) {
+          const sentence = `Could not ${what}: ${failed} shards of the index failed.`;
+          await patience.wait(new VitrinaError(SEARCH_ERRORS.SEARCH_BUSY, sentence));
+          continue;
+        }
         if (isYes(answer.status) || accept.includes(answer.status)) {
           patience.rest();
           return answer;
@@ -33,9 +39,13 @@ export function patientCluster(client: SearchClient, patience: Patience): Cluste
 
 export const isYes = (status: number): boolean => status >= 200 && status < 300;
 
-/** A failure that may pass. A blocked index (because of a full disk, say) is one: somebody will make room. */
+/**
+ * A failure that may pass. A blocked index (because of a full disk, say) is one: somebody will make room. So is a
+ * search that a shard or its node did not survive.
+ */
 export function isPassing({ status, body }: Pick<SearchAnswer, "status" | "body">): boolean {
   if ([408, 429, 502, 503, 504].includes(status)) return true;
+  if (status === 500) return reasonOf(body).startsWith("search_phase_execution_exception");
   return status === 403 && reasonOf(body).startsWith("cluster_block_exception");
 }
 

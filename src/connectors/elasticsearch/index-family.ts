@@ -147,9 +147,17 @@ export async function dropIndex(cluster: Cluster, index: string): Promise<void> 
   await cluster.ask(`delete the index ${index}`, { method: "DELETE", path: `/${index}` }, [404]);
 }
 
+/** Added to the path of a search: all shards answer, or the search fails. Otherwise what they hold would seem to be gone. */
+export const ALL_SHARDS = "allow_partial_search_results=false";
+
+/** By a search, since `_count` leaves out the shards that are away. */
 export async function countDocuments(cluster: Cluster, index: string): Promise<number> {
-  const { body } = await cluster.ask(`count ${index}`, { method: "GET", path: `/${index}/_count` });
-  return (body as { count: number }).count;
+  const { body } = await cluster.ask(`count ${index}`, {
+    method: "POST",
+    path: `/${index}/_search?${ALL_SHARDS}`,
+    body: { size: 0, track_total_hits: true },
+  });
+  return (body as { hits: { total: { value: number } } }).hits.total.value;
 }
 
 /** A document is counted only after a refresh. */

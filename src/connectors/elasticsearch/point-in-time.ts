@@ -1,6 +1,9 @@
+import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { SearchClient } from "./client.ts";
-import type { Cluster } from "./cluster.ts";
+import { type Cluster, reasonOf } from "./cluster.ts";
+import { SEARCH_ERRORS } from "./errors.ts";
 import type { Dialect } from "./field-types.ts";
+import { ALL_SHARDS } from "./index-family.ts";
 import { parseAroundSources } from "./raw-json.ts";
 
 /** A hit of a search, with its document as the exact text that was written. */
@@ -31,7 +34,9 @@ const CALLS = {
     order: "_shard_doc",
   },
   opensearch: {
-    open: (index: string) => `/${index}/_search/point_in_time?keep_alive=${KEEP_ALIVE}`,
+    // Without the last part the shards that are away are left out; Elasticsearch refuses that by itself.
+    open: (index: string) =>
+      `/${index}/_search/point_in_time?keep_alive=${KEEP_ALIVE}&allow_partial_pit_creation=false`,
     idOf: (body: unknown) => (body as { pit_id: string }).pit_id,
     close: (id: string) => ({ path: "/_search/point_in_time", body: { pit_id: [id] } }),
     // It has no _shard_doc before version 3.3, but can sort documents by id.
@@ -53,8 +58,11 @@ export async function openPointInTime(
 
   const search = async (body: object): Promise<readonly RawHit[]> => {
     const pit = { id, keep_alive: KEEP_ALIVE };
-    const answer = await cluster.ask(what, { method: "POST", path: "/_search", body: { ...body, pit }, asText: true });
-    return readHits(answer.body as string);
+    const request = { method: "POST", path: `/_search?${ALL_SHARDS}`, body: { ...body, pit }, asText: true } as const;
+    const answer = await cluster.ask(what, request, [404]);
+    if (answer.status !== 404) return readHits(answer.body as string);
+    // A node that held a part of it was lost, or nothing was read for too long: only a new one helps.
+    throw new VitrinaError(SEARCH_ERRORS.SEARCH_BUSY, `Could not ${what} to the end: ${reasonOf(answer.body)}.`);
   };
   return {
     async byIds(ids) {
