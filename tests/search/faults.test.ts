@@ -27,6 +27,7 @@ async function films(mode: "full" | "incremental", more: object = {}) {
 
 const CASES: [BulkFault[]][] = [
   [["some-429", "some-429"]],
+  [["some-500"]],
   [["429"]],
   [["503", "503"]],
   [["block", "block"]],
@@ -45,6 +46,23 @@ it.each(CASES)("R4.4 a full load bears %j: every document arrives, once, and the
   const documents = await bench.search.documents(pipeline.index);
   expect(documents.size).toBe(1000);
   for (let id = 1; id <= 1000; id++) expect(documents.get(String(id))).toMatchObject({ id, title: `film ${id}` });
+});
+
+it("R4.4 a full load bears a node that carries out a request, and whose answer is lost: the next node is asked", async () => {
+  const other = await startFaultProxy(inject("searchUrl"));
+  try {
+    await bench.close();
+    bench = await openSearchBench({ ELASTICSEARCH_URL: `${proxy.url},${other.url}` });
+    await bench.startRunner();
+    const pipeline = await films("full");
+    proxy.next("cut");
+    other.next("some-429");
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", attempt: 1, rows_written: 1000 });
+    expect([proxy.happened, other.happened]).toEqual([["cut"], ["some-429"]]);
+    expect(await bench.search.count(pipeline.index)).toBe(1000);
+  } finally {
+    await other.close();
+  }
 });
 
 it("R4.4 an incremental load bears all of them in turn", async () => {

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 /**
  * What the proxy does to a bulk request:
  * - `some-429`: a third of the operations is not carried out, and answered with 429 each.
+ * - `some-500`: all are carried out, and a third is answered with 500 each.
  * - `block`: none is carried out; each is answered as on a full disk.
  * - `429`, `503`: nothing is carried out, and the whole request gets this status.
  * - `silence`: it is carried out, and no answer ever comes.
@@ -13,7 +14,17 @@ import type { AddressInfo } from "node:net";
  * - `garbage`: it is carried out, and the answer is not JSON.
  * - `late`: the cluster has looked up the alias already, and carries it out only when `release` is called.
  */
-export type BulkFault = "some-429" | "block" | "429" | "503" | "silence" | "cut" | "short" | "garbage" | "late";
+export type BulkFault =
+  | "some-429"
+  | "some-500"
+  | "block"
+  | "429"
+  | "503"
+  | "silence"
+  | "cut"
+  | "short"
+  | "garbage"
+  | "late";
 
 /** Which requests find one shard missing, and are answered as a cluster does that has lost the node with it. */
 type ShardLoss = "refresh" | "point in time" | "search";
@@ -91,6 +102,13 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
           response,
           await refuseSome(request, body, (n) => n % 3 === 0, 429, "es_rejected_execution_exception"),
         );
+      case "some-500": {
+        const items = JSON.parse((await forward(request, body)).text).items as Record<string, { _id: string }>[];
+        const error = { type: "node_disconnected_exception", reason: "disconnected" };
+        const failed = ({ index }: (typeof items)[number]) => ({ index: { _id: index?._id, status: 500, error } });
+        const answered = items.map((item, n) => (n % 3 === 0 ? failed(item) : item));
+        return send(response, { status: 200, text: JSON.stringify({ items: answered }) });
+      }
       case "block":
         return send(response, await refuseSome(request, body, () => true, 403, "cluster_block_exception"));
       case "silence":

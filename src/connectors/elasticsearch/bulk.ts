@@ -107,7 +107,7 @@ export class BulkSender {
   async #sendOnce(
     alias: string,
     operations: readonly Operation[],
-    inDoubt: ReadonlySet<Operation>,
+    inDoubt: Set<Operation>,
   ): Promise<Outcome | VitrinaError> {
     const what = `write to ${alias}`;
     const encoded = await this.#lines.of(alias, operations);
@@ -120,6 +120,7 @@ export class BulkSender {
       .catch((error: unknown) => unavailable(error, what));
     await faultPoint("bulk_answered");
     if (answer instanceof VitrinaError) return answer;
+    if (answer.isSecondTry) for (const operation of operations) inDoubt.add(operation);
     if (answer.status === 413 && operations.length === 1) return setAside(operations, "the document is too large");
     if (!isYes(answer.status)) {
       const failure = refusal(answer, what);
@@ -148,7 +149,7 @@ interface Item {
 function readOutcome(
   body: unknown,
   operations: readonly Operation[],
-  inDoubt: ReadonlySet<Operation>,
+  inDoubt: Set<Operation>,
   what: string,
   conflict: BulkLines["conflict"],
 ): Outcome | VitrinaError {
@@ -172,6 +173,8 @@ function readOutcome(
         `Could not ${what}: the answer is about other documents.`,
       );
     }
+    // The shard, or its node, failed: with or without the document.
+    if (status >= 500) inDoubt.add(operation);
     const count = COUNT_OF_RESULT[item.result ?? ""];
     if (count !== undefined) {
       outcome[count] += 1;

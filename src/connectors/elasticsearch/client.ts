@@ -34,6 +34,8 @@ export interface SearchAnswer {
   /** Parsed JSON, or undefined when there was none; text where that was asked for. */
   readonly body: unknown;
   readonly retryAfterMs: number;
+  /** Another node was asked before and gave no complete answer, but may have carried it out. */
+  readonly isSecondTry: boolean;
 }
 
 /** No complete answer came: the request may or may not have been carried out. */
@@ -44,6 +46,8 @@ export interface SearchClient {
   send(request: SearchRequest): Promise<SearchAnswer>;
   close(): void;
 }
+
+type NodeAnswer = Omit<SearchAnswer, "isSecondTry">;
 
 interface Node {
   readonly url: URL;
@@ -57,7 +61,7 @@ export function openClient(config: ClusterConfig): SearchClient {
   const agents = { http: new HttpAgent(options), https: new HttpsAgent({ ...options, ...(ca && { ca }) }) };
   let current = 0;
 
-  const sendTo = (node: Node, request: SearchRequest): Promise<SearchAnswer> =>
+  const sendTo = (node: Node, request: SearchRequest): Promise<NodeAnswer> =>
     new Promise((resolve, reject) => {
       const { url, authorization } = node;
       const isSecure = url.protocol === "https:";
@@ -90,7 +94,7 @@ export function openClient(config: ClusterConfig): SearchClient {
       let failure = new NoAnswer("there is no node to ask");
       for (let tried = 0; tried < nodes.length; tried++) {
         try {
-          return await sendTo(nodes[current] as Node, request);
+          return { ...(await sendTo(nodes[current] as Node, request)), isSecondTry: tried > 0 };
         } catch (error) {
           failure = error as NoAnswer;
           current = (current + 1) % nodes.length;
@@ -126,7 +130,7 @@ function readCertificate(file: string): Buffer {
   }
 }
 
-async function readAnswer(response: IncomingMessage, asText = false): Promise<SearchAnswer> {
+async function readAnswer(response: IncomingMessage, asText = false): Promise<NodeAnswer> {
   const chunks: Buffer[] = [];
   for await (const chunk of response) chunks.push(chunk as Buffer);
   if (!response.complete) throw new Error("the answer was cut off");
