@@ -171,7 +171,8 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
     const wantsAll = /allow_partial_\w+=false|\/_pit\?/.test(url);
     if (wantsAll && isLost) return { status: 503, text: SHARD_MISSING };
     const answer = loss === "refresh" ? {} : JSON.parse((await forward(request, body)).text);
-    answer._shards = { total: 2, successful: 1, skipped: 0, failed: 1 };
+    // A shard that is away has not failed: OpenSearch counts it nowhere.
+    answer._shards = { total: 2, successful: 1, skipped: 0, failed: loss === "refresh" ? 1 : 0 };
     if (answer.pit_id !== undefined && answer.hits === undefined) partialPoints.add(answer.pit_id);
     if (answer.hits !== undefined) answer.hits.hits = answer.hits.hits.filter((_: unknown, n: number) => n % 2 === 0);
     return { status: 200, text: JSON.stringify(answer) };
