@@ -2,7 +2,7 @@ import type { SearchClient } from "./client.ts";
 import { type Cluster, patientCluster } from "./cluster.ts";
 import { Patience } from "./patience.ts";
 
-/** Shorter than the meta-store lets a transaction idle: the lease is locked meanwhile. */
+/** Of one node, each of which is asked twice at most: the lease is locked, and the meta-store ends idle transactions. */
 const LONGEST_ANSWER_MS = 5000;
 
 /** For requests made while the lease is locked: without a quick answer they fail, and the next attempt tries again. */
