@@ -11,6 +11,12 @@ const LATE_COMMIT = "tests/chaos/late-commit.test.ts";
  */
 export const MUTATIONS = [
   {
+    name: "search: what an interrupted load left becomes the previous index",
+    file: "src/connectors/elasticsearch/loads/new-index-load.ts",
+    replace: [["loaded?.in_parts === true", "loaded?.in_parts === undefined"]],
+    tests: ["tests/search/indexes.test.ts"],
+  },
+  {
     name: "requests: a restore under way serves a request to run",
     file: "src/meta-store/postgres/requests.ts",
     replace: [["p.enabled AND p.run_kind = 'load' AND", "p.enabled AND"]],

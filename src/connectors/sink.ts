@@ -80,8 +80,6 @@ interface SinkClaim {
   readonly decidedEpoch: number;
   /** Batches committed before this claim, over all runs of the pipeline. */
   readonly batchNo: number;
-  /** It reads everything again because the previous claim read it in parts. */
-  readonly followsUp: boolean;
 }
 
 export interface KeptPosition {

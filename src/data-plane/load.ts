@@ -163,7 +163,7 @@ async function openWriter(
   { target, transforms }: TaskPlan,
   columns: readonly Column[],
 ): Promise<SinkWriter> {
-  const { runId, trigger, epoch, decidedEpoch, checkpoint } = claim;
+  const { runId, epoch, decidedEpoch, checkpoint } = claim;
   const sink = await parts.connectors.sink(target);
   return sink.open({
     target,
@@ -182,7 +182,6 @@ async function openWriter(
       epoch,
       decidedEpoch,
       batchNo: checkpoint.batchNo,
-      followsUp: trigger === "follow_up",
     },
     isMetaStore: (mark) => parts.store.seesMark(mark),
     lost: control.endSignal,

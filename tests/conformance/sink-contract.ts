@@ -61,7 +61,7 @@ export function describeSink(name: string, open: () => SinkHarness): void {
         addColumns: false,
         load: { kind: "upsert" },
         options: {},
-        claim: { pipelineId, runId: randomUUID(), epoch: own, decidedEpoch: 0, batchNo, followsUp: false },
+        claim: { pipelineId, runId: randomUUID(), epoch: own, decidedEpoch: 0, batchNo },
         isMetaStore: async () => false,
         lost: new AbortController().signal,
         cancelled: new AbortController().signal,

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
+import { pauseOnBatch, runToPause } from "../support/batches.ts";
 import { openSearchBench, type SearchBench } from "../support/search-bench.ts";
 import { until } from "../support/until.ts";
 
@@ -201,6 +202,27 @@ describe("the previous index", () => {
     expect((await bench.search.documents(pipeline.index)).get("1")).toMatchObject({ title: "worse" });
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", strategy: "new index" });
     expect(Object.keys(await bench.search.family(pipeline.index))).toHaveLength(2);
+  });
+
+  it("is the one before an interrupted load, even if the load that follows it is interrupted, too", async () => {
+    const pipeline = await films(500, { batch_size: 50 });
+    await bench.run(pipeline);
+    const whole = await bench.search.indexOf(pipeline.index);
+    await runToPause(bench, pipeline);
+    const comesTo = (status: string) =>
+      until(`it is ${status}`, async () => (await bench.store.pipelines.get(pipeline.id)).status === status);
+    // The rest takes seven batches: the others are of the load that follows.
+    const forget = await pauseOnBatch(bench, pipeline, 12);
+    await bench.store.requests.run(pipeline.id, "api");
+    await comesTo("PAUSED");
+    await forget();
+    const { items } = await bench.store.runs.list(pipeline.id, { limit: 1 });
+    expect(items).toMatchObject([{ trigger: "follow_up", status: "PAUSED" }]);
+    await bench.store.requests.run(pipeline.id, "api");
+    await comesTo("IDLE");
+    expect((await bench.search.family(pipeline.index))[whole as string]).toEqual([`${pipeline.index}__previous`]);
+    expect(await restore(pipeline)).toMatchObject({ status: "SUCCESS" });
+    expect(await bench.search.indexOf(pipeline.index)).toBe(whole);
   });
 });
 

@@ -67,7 +67,7 @@ function claims(index: string, options: IndexOptions, load: SinkRequest["load"])
       addColumns: false,
       load,
       options,
-      claim: { pipelineId, runId: randomUUID(), epoch, decidedEpoch: 0, batchNo: 0, followsUp: false },
+      claim: { pipelineId, runId: randomUUID(), epoch, decidedEpoch: 0, batchNo: 0 },
       isMetaStore: async () => false,
       lost: new AbortController().signal,
       cancelled: new AbortController().signal,

@@ -8,16 +8,18 @@ import type { Bench } from "./pipelines.ts";
 
 /** Runs it until a pause that is requested while its third batch commits. */
 export async function runToPause(bench: Bench, pipeline: Pipeline): Promise<Run> {
-  const forget = await onBatch(
-    bench,
-    pipeline,
-    3,
-    "UPDATE etl.etl_pipelines SET status = 'PAUSE_REQUESTED' WHERE id = NEW.pipeline_id AND status = 'RUNNING';",
-  );
+  const forget = await pauseOnBatch(bench, pipeline, 3);
   const paused = await bench.run(pipeline);
   expect(paused.status).toBe("PAUSED");
   await forget();
   return paused;
+}
+
+/** Requests a pause while a batch commits (1: the next), until the returned function is called. */
+export function pauseOnBatch(bench: Bench, pipeline: Pipeline, nth: number): Promise<() => Promise<unknown>> {
+  const pause =
+    "UPDATE etl.etl_pipelines SET status = 'PAUSE_REQUESTED' WHERE id = NEW.pipeline_id AND status = 'RUNNING';";
+  return onBatch(bench, pipeline, nth, pause);
 }
 
 /** Keeps a batch of the next load (1: the first) from being committed until the returned function is called. */

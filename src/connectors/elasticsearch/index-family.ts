@@ -40,8 +40,8 @@ export interface IndexMark {
   readonly key: readonly string[];
   /** A hash of mapping and settings as they were requested. */
   readonly definition: string;
-  /** Set when the load was complete: at which batch, and when. */
-  readonly loaded?: { readonly batch_no: number; readonly at: string };
+  /** Set when the load was complete: at which batch, when, and whether an interrupted load was continued. */
+  readonly loaded?: { readonly batch_no: number; readonly at: string; readonly in_parts?: boolean };
 }
 
 export const previousAlias = (name: string): string => `${name}__previous`;

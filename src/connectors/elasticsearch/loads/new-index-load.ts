@@ -11,6 +11,7 @@ import {
   countDocuments,
   dropIndex,
   type FamilyIndex,
+  type IndexMark,
   previousAlias,
   readFamily,
   refreshAndCount,
@@ -77,7 +78,7 @@ export function newIndexLoad(parts: LoadParts): IndexLoad {
       const deleted = Math.max(0, existing - documents);
       requireFewDeletions(`es:${name}`, guard, { existing, deleted }, documents);
       await makeSearchable(parts, index);
-      await putMark(cluster, index, { ...mark, loaded: { batch_no: batchNo, at: new Date().toISOString() } });
+      await putMark(cluster, index, { ...mark, loaded: loadedNow(batchNo, index === unfinished?.index) });
       await faultPoint("load_applied");
       return { rows_deleted: deleted };
     },
@@ -96,6 +97,10 @@ export function newIndexLoad(parts: LoadParts): IndexLoad {
       await tidyFamily(cluster, name, request.options);
     },
   };
+}
+
+function loadedNow(batchNo: number, inParts: boolean): Required<IndexMark>["loaded"] {
+  return { batch_no: batchNo, at: new Date().toISOString(), in_parts: inParts };
 }
 
 interface ExpectedCount {
@@ -147,7 +152,7 @@ function switchActions(parts: LoadParts, index: string): AliasAction[] {
   const { claim } = request;
   const { live, previous, plain } = family;
   // What an interrupted load left is no index to go back to: the one before it stays.
-  const keepsPrevious = claim.followsUp && previous !== undefined;
+  const keepsPrevious = live?.mark?.loaded?.in_parts === true && previous !== undefined;
   const keepsLive = live?.mark?.target === name && !keepsPrevious;
   return [
     removeAlias(index, ownAliasOf(parts)),
