@@ -284,8 +284,20 @@ export const MUTATIONS = [
   },
   {
     name: "target: rows that a trigger leaves out count as written",
-    file: "src/connectors/postgres/target-rights.ts",
-    replace: [["if (leftOut === 0) return;", "if (leftOut >= 0) return;"]],
+    file: "src/connectors/postgres/write-rows.ts",
+    replace: [["if (leftOut > 0) throw", "if (leftOut < 0) throw"]],
+    tests: ["tests/integration/target-rules.test.ts"],
+  },
+  {
+    name: "target: rows that a trigger leaves as they were count as written",
+    file: "src/connectors/postgres/write-rows.ts",
+    replace: [["if (unchanged > 0 &&", "if (unchanged < 0 &&"]],
+    tests: ["tests/integration/target-rules.test.ts"],
+  },
+  {
+    name: "target: rows that a trigger keeps count as deleted",
+    file: "src/connectors/postgres/write-rows.ts",
+    replace: [["if (left > 0) throw", "if (left < 0) throw"]],
     tests: ["tests/integration/target-rules.test.ts"],
   },
   {

@@ -73,6 +73,56 @@ it.each(MODES)("a trigger that leaves rows out fails the run, %s, and nothing co
   expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 300 });
 });
 
+/** With a trigger that says no for one row, and rows that a load must change or delete. */
+const unwilling = (event: "UPDATE" | "DELETE") =>
+  target((name) => {
+    const refuse = `${name}_refuse`;
+    return `INSERT INTO ${name} SELECT n, 'old', now() FROM generate_series(291, 310) n;
+      CREATE FUNCTION ${refuse}() RETURNS trigger LANGUAGE plpgsql
+      AS 'BEGIN IF OLD.id IN (299, 301) THEN RETURN NULL; ELSIF TG_OP = ''DELETE'' THEN RETURN OLD; END IF; RETURN NEW; END';
+      CREATE TRIGGER refuse BEFORE ${event} ON ${name} FOR EACH ROW EXECUTE FUNCTION ${refuse}()`;
+  });
+
+/** Without the columns that a run may add before its first row. */
+const valuesOf = (table: string) => bench.rowsOf(`(SELECT id, title, modified FROM ${table})`);
+
+it.each(MODES)("a trigger that leaves a row as it was fails the run, %s", async (_, more) => {
+  const table = await unwilling("UPDATE");
+  const before = await valuesOf(table);
+  const { run, pipeline } = await tryOut(table, more);
+  expect(run).toMatchObject({ status: "FAILED", error_code: "ROWS_LEFT_OUT", attempt: 1 });
+  expect(run.error).toContain("1 row is as it was before writing");
+  expect(await valuesOf(table)).toEqual(before);
+  await bench.query(`ALTER TABLE ${table} DISABLE TRIGGER refuse`);
+  expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 300 });
+});
+
+it.each([
+  ["full", {}],
+  ["through a task", WITH_TASK],
+])("a trigger that keeps a row from being deleted fails the run, %s", async (_, more) => {
+  const table = await unwilling("DELETE");
+  const before = await valuesOf(table);
+  const { run, pipeline } = await tryOut(table, more);
+  expect(run).toMatchObject({ status: "FAILED", error_code: "ROWS_LEFT_OUT", attempt: 1 });
+  expect(run.error).toContain("1 row is still there after deleting");
+  expect(await valuesOf(table)).toEqual(before);
+  await bench.query(`ALTER TABLE ${table} DISABLE TRIGGER refuse`);
+  expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_deleted: 10 });
+});
+
+it.each(MODES)("a trigger that changes values may make of a row what it was, %s", async (_, more) => {
+  const table = await target((name) => {
+    const fix = `${name}_fix`;
+    return `INSERT INTO ${name} SELECT n, 'fixed', now() FROM generate_series(1, 10) n;
+      CREATE FUNCTION ${fix}() RETURNS trigger LANGUAGE plpgsql
+      AS 'BEGIN NEW.title := ''fixed''; NEW.modified := OLD.modified; RETURN NEW; END';
+      CREATE TRIGGER fix BEFORE UPDATE ON ${name} FOR EACH ROW EXECUTE FUNCTION ${fix}()`;
+  });
+  expect((await tryOut(table, more)).run).toMatchObject({ status: "SUCCESS", rows_written: 300 });
+  expect(await bench.query(`SELECT count(*)::int AS n FROM ${table} WHERE title = 'fixed'`)).toEqual([{ n: 10 }]);
+});
+
 it("a trigger that fills a column, or takes a row elsewhere below the target, is left alone", async () => {
   const table = await target((name) => {
     const stamp = `${name}_stamp`;

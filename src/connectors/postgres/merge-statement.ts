@@ -30,9 +30,26 @@ export const SEEK_BY_KEY = "SET LOCAL enable_hashjoin = off; SET LOCAL enable_me
  * MERGE rather than INSERT … ON CONFLICT, because it leaves unchanged rows alone: no lock, no new version, no WAL.
  */
 export function mergeInto(target: string, source: string, shape: MergedColumns): string {
-  const { columns, key } = shape;
+  return `${updateIn(target, source, shape)} ${whenNotMatched(shape)}`;
+}
+
+/** The half of a MERGE that changes rows. */
+export function updateIn(target: string, source: string, shape: MergedColumns): string {
+  const { columns } = shape;
   const assignments = columns.map(({ name }) => `${quoteIdentifier(name)} = s.${quoteIdentifier(name)}`).join(", ");
-  return `MERGE INTO ${target} AS t USING ${source} AS s ON ${sameKey(key, "t", "s")}
-    WHEN MATCHED AND ${rowsDiffer(shape, "t", "s")} THEN UPDATE SET ${assignments}
-    WHEN NOT MATCHED THEN INSERT (${nameList(columns)}) VALUES (${nameList(columns, "s")})`;
+  return `${merge(target, source, shape)}
+    WHEN MATCHED AND ${rowsDiffer(shape, "t", "s")} THEN UPDATE SET ${assignments}`;
+}
+
+/** The half of a MERGE that adds rows. */
+export function insertInto(target: string, source: string, shape: MergedColumns): string {
+  return `${merge(target, source, shape)} ${whenNotMatched(shape)}`;
+}
+
+function merge(target: string, source: string, { key }: MergedColumns): string {
+  return `MERGE INTO ${target} AS t USING ${source} AS s ON ${sameKey(key, "t", "s")}`;
+}
+
+function whenNotMatched({ columns }: MergedColumns): string {
+  return `WHEN NOT MATCHED THEN INSERT (${nameList(columns)}) VALUES (${nameList(columns, "s")})`;
 }

@@ -106,22 +106,3 @@ function secured(label: string, role: string): VitrinaError {
   const message = `${label} has row-level security, which holds for ${role}: rows that its policies hide are not seen.`;
   return new VitrinaError(TABLE_ERRORS.TARGET_ROWS_HIDDEN, message);
 }
-
-/** The key of a written row is in the target, wherever a trigger moved the row. */
-export async function requireNoneLeftOut(
-  client: Client,
-  target: string,
-  written: string,
-  sameKey: string,
-): Promise<void> {
-  const { rows } = await client.query<{ left_out: string }>(
-    `SELECT count(*) AS left_out FROM ${written} AS s WHERE NOT EXISTS (SELECT FROM ${target} AS t WHERE ${sameKey})`,
-  );
-  const leftOut = Number(rows[0]?.left_out);
-  if (leftOut === 0) return;
-  const what = leftOut === 1 ? "1 row is" : `${leftOut} rows are`;
-  throw new VitrinaError(
-    TABLE_ERRORS.ROWS_LEFT_OUT,
-    `A trigger of ${target} leaves rows out: ${what} not there after writing.`,
-  );
-}

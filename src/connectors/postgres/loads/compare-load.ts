@@ -2,11 +2,11 @@ import type { Client } from "../../../postgres/connection.ts";
 import { quoteTable } from "../../../postgres/identifiers.ts";
 import { requireFewDeletions } from "../../deletion-guard.ts";
 import type { DeletionGuard, KeyRange } from "../../sink.ts";
-import { mergeInto, rowsDiffer, sameKey } from "../merge-statement.ts";
+import { rowsDiffer, sameKey } from "../merge-statement.ts";
 import { behind, upTo } from "../query-text.ts";
 import { countKeyBefore, stagedKey } from "../stage.ts";
-import { requireNoneLeftOut } from "../target-rights.ts";
 import { nameList, type TargetTable } from "../target-table.ts";
+import { deleteRows, mergeRows } from "../write-rows.ts";
 import type { TableLoad } from "./load.ts";
 import { createKeyTable, createLike, dropTables, insertKeys, isMarked, loadTable, markLoad } from "./load-table.ts";
 
@@ -94,11 +94,10 @@ export function compareLoad(table: TargetTable, loadId: string): TableLoad {
       const [kept, deleted] = [Number(rows[0]?.kept), Number(rows[0]?.deleted)];
       if (deleted > 0) {
         await requireAllowed(client, guard, deleted);
-        await client.query(`DELETE FROM ${target} t USING ${quoteTable(gone)} g WHERE ${sameKey(table.key, "t", "g")}`);
+        const isGone = `EXISTS (SELECT FROM ${quoteTable(gone)} g WHERE ${sameKey(table.key, "t", "g")})`;
+        await deleteRows(client, table, isGone, deleted);
       }
-      if (kept > 0) await client.query(mergeInto(target, quoteTable(changed), table));
-      if (table.mayLeaveRowsOut)
-        await requireNoneLeftOut(client, target, quoteTable(changed), sameKey(table.key, "t", "s"));
+      if (kept > 0) await mergeRows(client, table, quoteTable(changed));
       await dropTables(client, [changed, gone, refused]);
       return { rows_deleted: deleted };
     },

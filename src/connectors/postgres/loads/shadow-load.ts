@@ -1,8 +1,8 @@
 import { quoteTable } from "../../../postgres/identifiers.ts";
 import { requireFewDeletions } from "../../deletion-guard.ts";
 import { mergeInto, rowsDiffer, SEEK_BY_KEY, sameKey } from "../merge-statement.ts";
-import { requireNoneLeftOut } from "../target-rights.ts";
 import { nameList, type TargetTable } from "../target-table.ts";
+import { deleteRows, mergeRows } from "../write-rows.ts";
 import type { TableLoad } from "./load.ts";
 import { createKeyTable, createLike, dropTables, insertKeys, isMarked, loadTable, markLoad } from "./load-table.ts";
 
@@ -61,9 +61,8 @@ export function shadowLoad(table: TargetTable, loadId: string): TableLoad {
         number,
       ];
       requireFewDeletions(target, guard, { existing, deleted }, Math.max(loaded, existing - deleted));
-      if (deleted > 0) await client.query(`DELETE FROM ${target} t WHERE ${missing}`);
-      await client.query(mergeInto(target, label, table));
-      if (table.mayLeaveRowsOut) await requireNoneLeftOut(client, target, label, sameKey(table.key, "t", "s"));
+      if (deleted > 0) await deleteRows(client, table, missing, deleted);
+      await mergeRows(client, table, label);
       await dropTables(client, [shadow, refused]);
       return { rows_deleted: deleted };
     },

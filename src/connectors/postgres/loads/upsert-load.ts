@@ -1,9 +1,9 @@
 import type { Client } from "../../../postgres/connection.ts";
 import { sqlState } from "../../../postgres/errors.ts";
 import { quoteTable } from "../../../postgres/identifiers.ts";
-import { mergeInto, SEEK_BY_KEY, sameKey } from "../merge-statement.ts";
-import { requireNoneLeftOut } from "../target-rights.ts";
+import { mergeInto, SEEK_BY_KEY } from "../merge-statement.ts";
 import { columnDefinitions, nameList, type TargetTable } from "../target-table.ts";
+import { mergeRows } from "../write-rows.ts";
 import type { TableLoad } from "./load.ts";
 
 const UNIQUE_VIOLATION = "23505";
@@ -37,10 +37,6 @@ export function upsertLoad(table: TargetTable): TableLoad {
     }
   };
 
-  const requireAll = async (client: Client, relation: string): Promise<void> => {
-    if (table.mayLeaveRowsOut) await requireNoneLeftOut(client, target, relation, sameKey(table.key, "t", "s"));
-  };
-
   return {
     name: "upsert",
     canResume: async () => true,
@@ -50,10 +46,9 @@ export function upsertLoad(table: TargetTable): TableLoad {
     trialOf: (relation) => mergeInto(target, relation, table),
 
     async apply(client, { rows: { relation, distinct, duplicates } }) {
-      allNew ??= await isEmpty(client);
+      allNew ??= !table.mayLeaveRowsOut && (await isEmpty(client));
       allNew &&= await insertNew(client, relation);
-      const written = allNew ? distinct : ((await client.query(mergeInto(target, relation, table))).rowCount ?? 0);
-      await requireAll(client, relation);
+      const written = allNew ? distinct : await mergeRows(client, table, relation);
       return { rows_written: written, rows_unchanged: distinct - written, rows_deduplicated: duplicates };
     },
 
