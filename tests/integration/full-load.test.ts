@@ -124,6 +124,22 @@ describe.each(WAYS)("a full load with %s", (_, config, strategy) => {
   });
 });
 
+it("R4.3 a load that an earlier version left unfinished starts over", async () => {
+  const pipeline = await films(2000);
+  await bench.run(pipeline);
+  await bench.query("UPDATE content.film SET title = title || '!'");
+  await runToPause(bench, pipeline);
+  const left = await bench.query(
+    "SELECT oid::regclass AS name FROM pg_class WHERE relname ~ '^_vitrina_load_' AND relkind = 'r'",
+  );
+  expect(left).toHaveLength(1);
+  // Before it kept the keys of refused rows.
+  await bench.query(`COMMENT ON TABLE ${left[0]?.["name"]} IS 'vitrina load: compare and apply';
+    DROP TABLE ${`${left[0]?.["name"]}`.replace("_vitrina_load_", "_vitrina_refused_")}`);
+  expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", resumed: false, rows_read: 2000 });
+  await requireEqual(pipeline);
+});
+
 it("R5.1 by push-down reads one snapshot, whatever changes while it runs, and also behind a refused row", async () => {
   const pipeline = await films(2000);
   expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", data_path: "push-down" });

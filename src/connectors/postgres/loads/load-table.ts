@@ -25,7 +25,9 @@ export function inWordsOfTarget(message: string, target: TableName): string {
   return message.replace(LOAD_TABLE, () => target.table);
 }
 
-const mark = (name: string): string => `vitrina load: ${name}`;
+/** Counts what the tables of a load have been. A load that an earlier version left unfinished starts over. */
+const LAYOUT = 2;
+const mark = (name: string): string => `vitrina load ${LAYOUT}: ${name}`;
 
 /** Marks a table with the kind of load it belongs to. */
 export async function markLoad(client: Client, table: TableName, name: string): Promise<void> {
