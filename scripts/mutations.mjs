@@ -736,6 +736,12 @@ export const MUTATIONS = [
     name: "search: the switch does not ask whether the claim still holds",
     file: "src/connectors/elasticsearch/index-family.ts",
     replace: [["must_exist: true", "must_exist: false"]],
+    tests: ["tests/search/shared-index.test.ts"],
+  },
+  {
+    name: "search: an alias may lead to a second index",
+    file: "src/connectors/elasticsearch/index-family.ts",
+    replace: [["{ is_write_index: true } as const", "{ is_write_index: false } as const"]],
     tests: [SEARCH_ZOMBIES],
   },
   {

@@ -30,7 +30,7 @@ export const SEARCH_KILLS = {
     "load_committed:1",
     "before_finish:1",
   ],
-  incremental: [...IN_EVERY_LOAD, "watermark_moved:1", "before_finish:1"],
+  incremental: ["switch_ready:1", ...IN_EVERY_LOAD, "watermark_moved:1", "before_finish:1"],
 } as const;
 export type SearchMode = keyof typeof SEARCH_KILLS;
 

@@ -19,6 +19,7 @@ async function versions(index: string): Promise<unknown> {
 
 describe("a runner that wakes up after its lease", () => {
   it.each([
+    ["incremental", "switch_ready:1"],
     ["incremental", "bulk_ready:4"],
     ["full", "bulk_ready:4"],
     ["full", "load_applied:1"],

@@ -1,4 +1,5 @@
 import { VitrinaError } from "../../../domain/error-catalogue.ts";
+import { faultPoint } from "../../../observability/fault-points.ts";
 import { refusal } from "../cluster.ts";
 import { createIndex } from "../create-index.ts";
 import { SEARCH_ERRORS } from "../errors.ts";
@@ -22,6 +23,7 @@ export function upsertLoad(parts: LoadParts): IndexLoad {
       await tidyFamily(cluster, name, request.options);
       if (live !== undefined) return extendMapping(parts, live);
       const aliases = [name, writeAlias(name, claim.pipelineId, claim.epoch)];
+      await faultPoint("switch_ready");
       await createIndex(cluster, { index, aliases, definition, mark: markOf(parts) });
     },
 
