@@ -68,6 +68,13 @@ export function startTestServer(dataDir: string): Promise<EmbeddedPostgres> {
   return startEmbeddedPostgres({
     dataDir,
     ...(native && { binaries: { initdb: join(native, "bin", "initdb"), postgres: join(native, "bin", "postgres") } }),
-    serverSettings: { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "300" },
+    serverSettings: {
+      fsync: "off",
+      synchronous_commit: "off",
+      full_page_writes: "off",
+      max_connections: "300",
+      // It comes once a minute, to any table: statistics, and with them plans and data paths, would change by chance.
+      autovacuum: "off",
+    },
   });
 }
