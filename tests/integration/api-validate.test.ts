@@ -111,6 +111,8 @@ describe("a configuration that is right", () => {
     const apart = await validate(film({ ...target, ...incremental }));
     expect(told(apart)).toEqual(["warning TARGET_SHARED /target_table"]);
     expect(told(await ask(`/pipelines/${other.id}/validate`))).toEqual([]);
+    const tasks = [{ order_index: 1, task_type: "SQL", body: config["source_query"], ...target }];
+    expect(told(await validate(film({ tasks })))).toEqual(["warning TARGET_SHARED /tasks/0/target_table"]);
     const both = film(incremental);
     await bench.create(both);
     expect(told(await validate(film({ ...incremental, target_table: both["target_table"] })))).toEqual([]);

@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import type { InspectedTarget } from "../../connectors/inspector.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
-import type { PipelineConfig, PipelineId } from "../../domain/pipeline.ts";
+import type { PipelineConfig } from "../../domain/pipeline.ts";
 import type { Column } from "../../domain/row.ts";
 import type { Validation } from "./operations.ts";
-import type { ValidateParts, Validator } from "./validator.ts";
+import type { Validator } from "./validator.ts";
 
 /** `columns` are those of the query; what code tasks make of them only a runner knows. */
 export async function checkTarget(
@@ -35,24 +35,21 @@ export async function checkTarget(
   const pointerOf = (code: string): string => (code.startsWith("KEY_") ? "/target_key" : targetPointer);
   for (const problem of inspected?.problems ?? []) findings.add(problem, pointerOf(problem.code));
   for (const problem of inspected?.warnings ?? []) findings.add(problem, pointerOf(problem.code), "warning");
-  const sharing = await sharedWith(config, stored?.id, parts);
-  if (sharing !== undefined) findings.add(sharing, targetPointer, "warning");
   return inspected;
 }
 
 /** Rows that another pipeline wrote are not in the query of a full load, which deletes them. */
-async function sharedWith(
-  { mode, target_table }: PipelineConfig,
-  id: PipelineId | undefined,
-  { store }: ValidateParts,
-): Promise<VitrinaError | undefined> {
-  const { items } = await store.pipelines.list({ limit: 10 }, { target_table });
-  const others = items.filter((other) => other.id !== id && (mode === "full" || other.mode === "full"));
-  if (others.length === 0) return undefined;
+export async function checkSharing({ config, stored, parts, plan, findings }: Validator): Promise<void> {
+  const { mode } = config;
+  const target = targetTextOf(config, plan.targetPointer);
+  const { items } = await parts.store.pipelines.list({ limit: 10 }, { target_table: target });
+  const others = items.filter((other) => other.id !== stored?.id && (mode === "full" || other.mode === "full"));
+  if (others.length === 0) return;
   const names = others.map(({ name }) => `"${name}"`).join(", ");
   const whose =
     mode === "full" ? `A full load deletes what ${names} wrote` : `A full load of ${names} deletes its rows`;
-  return new VitrinaError("TARGET_SHARED", `${target_table} is also the target of ${names}. ${whose}.`);
+  const shared = new VitrinaError("TARGET_SHARED", `${target} is also the target of ${names}. ${whose}.`);
+  findings.add(shared, plan.targetPointer, "warning");
 }
 
 function targetTextOf({ target_table, tasks }: PipelineConfig, pointer: string): string {

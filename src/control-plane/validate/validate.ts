@@ -7,7 +7,7 @@ import { configurationProblems } from "../pipelines/check-configuration.ts";
 import { Findings } from "./findings.ts";
 import type { Validation } from "./operations.ts";
 import { type CheckedReading, checkReading } from "./reading.ts";
-import { checkTarget, describeTarget } from "./target.ts";
+import { checkSharing, checkTarget, describeTarget } from "./target.ts";
 import type { CheckedQuery, ValidateParts, ValidateQuestion, Validator } from "./validator.ts";
 
 /**
@@ -26,6 +26,7 @@ export async function validate(parts: ValidateParts, question: ValidateQuestion)
   try {
     const query = source === undefined ? undefined : await checkSourceQuery(validator, source);
     const target = await checkTarget(validator, query?.columns);
+    await checkSharing(validator);
     const reading: CheckedReading =
       source === undefined || query === undefined || !query.isUsable
         ? { reading: null, estimatedRows: null }
