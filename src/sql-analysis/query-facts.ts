@@ -1,0 +1,46 @@
+/** What the catalogue of the source says about a query: everything that its plan is derived from. */
+
+export interface QueryFacts {
+  /** `pg_get_viewdef` of a view over the query, with nothing but pg_catalog on the search path. */
+  readonly definition: string;
+  readonly columns: readonly FactColumn[];
+  /** Tables and views, also those that are reached through views. */
+  readonly relations: readonly RelationFacts[];
+  /** The names of all aggregates of the database, and of all functions that return sets. */
+  readonly aggregates: readonly string[];
+  readonly setReturning: readonly string[];
+  /** Functions that the query calls, also through views and operators, and that may answer differently every time. */
+  readonly volatile: readonly string[];
+  /** Texts such as 'today', which became a date when the query was analysed, or may become one when it runs. */
+  readonly timeTexts: readonly string[];
+  /** Types of times that texts are cast to when the query runs. */
+  readonly timesFromTexts: readonly string[];
+  /** `schema.name` of the types that are compared in a way of their own. */
+  readonly typesOfOwnEquality: readonly string[];
+}
+
+export interface FactColumn {
+  readonly name: string;
+  /** As `format_type` prints it. */
+  readonly type: string;
+  /** Values that are equal are the same bytes: they can stand for one another. */
+  readonly isEqualImage: boolean;
+  /** It has another collation than the database's: one in which different texts may be equal, for example. */
+  readonly hasOwnCollation: boolean;
+  /** Computed when it is read: no recorded row has it. */
+  readonly isVirtual: boolean;
+  /** What `=` means outside the query is something else: by its type, as citext, or by a non-deterministic collation. */
+  readonly ownEquality: "type" | "collation" | null;
+}
+
+export interface RelationFacts {
+  readonly schema: string;
+  readonly name: string;
+  /** Of `pg_class`: table, partitioned table, view, materialized view, foreign table, sequence. */
+  readonly kind: "r" | "p" | "v" | "m" | "f" | "S";
+  readonly columns: readonly FactColumn[];
+  /** Of a view. */
+  readonly definition: string | null;
+  readonly hasRowSecurity: boolean;
+  readonly isUnlogged: boolean;
+}

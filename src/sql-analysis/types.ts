@@ -1,0 +1,107 @@
+import { type ColumnUse, columnsIn, type Expression, isSameExpression, type QueryBlock, soleColumn } from "./model.ts";
+import type { PlaceLink } from "./places.ts";
+import type { FactColumn } from "./query-facts.ts";
+
+/** Types of expressions, where they can be known: those of columns of tables, and of casts. */
+
+export type KnownType = Pick<FactColumn, "type" | "isEqualImage">;
+
+/** As `format_type` prints them. Equal values of these are the same, and they have no collation. */
+const EQUAL_IMAGE: Readonly<Record<string, string>> = {
+  int2: "smallint",
+  int4: "integer",
+  int8: "bigint",
+  bool: "boolean",
+  date: "date",
+  uuid: "uuid",
+  timestamp: "timestamp without time zone",
+  timestamptz: "timestamp with time zone",
+};
+
+function typeOfExpression(expression: Expression): KnownType | undefined {
+  const column = soleColumn(expression);
+  if (column !== undefined) return expression.isOnlyEqual === true ? undefined : typeOfColumn(column);
+  const { castTo } = expression;
+  if (castTo === undefined) return undefined;
+  const type = Object.hasOwn(EQUAL_IMAGE, castTo) ? EQUAL_IMAGE[castTo] : undefined;
+  if (type !== undefined) return { type, isEqualImage: true };
+  // A text takes its collation from what it is made of.
+  return castTo === "text" ? { type: "text", isEqualImage: columnsIn(expression).every(hasPlainCollation) } : undefined;
+}
+
+const WITHOUT_COLLATION = /^(numeric|real|double precision|jsonb?|interval)\b/;
+
+function hasPlainCollation(use: ColumnUse): boolean {
+  const known = typeOfColumn(use);
+  return known !== undefined && (known.isEqualImage || WITHOUT_COLLATION.test(known.type));
+}
+
+export function typeOfColumn({ leaf, column }: ColumnUse): KnownType | undefined {
+  const position = leaf.columns?.indexOf(column) ?? -1;
+  if (leaf.kind === "table") return leaf.relation.columns[position];
+  return leaf.kind === "query" ? typeOfOutput(leaf.block, position) : undefined;
+}
+
+/** A column, made of one, whose equality is not the one that a statement of ours would use. */
+export function columnOfOwnEquality({ leaf, column }: ColumnUse): FactColumn | undefined {
+  const position = leaf.columns?.indexOf(column) ?? -1;
+  if (leaf.kind === "table") {
+    const own = leaf.relation.columns[position];
+    return own === undefined || own.ownEquality === null ? undefined : own;
+  }
+  const uses = leaf.kind === "query" ? valuesAt(leaf.block, position).flatMap((value) => columnsIn(value)) : [];
+  return uses.map(columnOfOwnEquality).find((found) => found !== undefined);
+}
+
+function valuesAt(block: QueryBlock, position: number): readonly Expression[] {
+  if (block.kind === "set") return block.branches.flatMap((branch) => valuesAt(branch, position));
+  const value = block.outputs[position]?.value;
+  return value === undefined ? [] : [value];
+}
+
+/** Of a set operation only if all its branches have it. */
+export function typeOfOutput(block: QueryBlock, position: number): KnownType | undefined {
+  if (block.kind === "select") {
+    const value = block.outputs[position]?.value;
+    return value === undefined ? undefined : typeOfExpression(value);
+  }
+  const [left, right] = block.branches.map((branch) => typeOfOutput(branch, position));
+  return left?.type === right?.type && left?.isEqualImage === right?.isEqualImage ? left : undefined;
+}
+
+const CONVERTED = /character\(|^character$|bpchar|^real$|^double|float|^"char"$/;
+
+/**
+ * Some values of a set of sets are converted twice. That is the same as once, except by way of a type that loses
+ * something: blanks, or digits.
+ */
+export function isConvertedInSteps(block: QueryBlock, position: number): boolean {
+  if (block.kind === "set") return block.branches.some((branch) => isConvertedInSteps(branch, position));
+  const value = block.outputs[position]?.value;
+  if (value === undefined) return true;
+  return value.parts.some((part) =>
+    CONVERTED.test(typeof part === "string" ? part : (typeOfColumn(part)?.type ?? "float")),
+  );
+}
+
+/** Rows that are equal, and of which one is taken or which change together, have the very same value there. */
+export function isTheSame(position: number, value: Expression, { block, sets }: PlaceLink): boolean {
+  const set = sets.at(-1);
+  const type = set === undefined ? typeOfExpression(value) : typeOfOutput(set, position);
+  if (type?.isEqualImage === true) return true;
+  if (block.isDistinct || sets.some(({ keepsAll }) => !keepsAll)) return false;
+  const isSame = (one: Expression): boolean => isSameExpression(one, value);
+  if (columnsIn(value).length === 0) return true;
+  return block.grouping?.by.some(isSame) !== true && !block.partitions.some(({ by }) => by.some(isSame));
+}
+
+export function isOfOneType(one: Expression, other: Expression): boolean {
+  const type = typeOfExpression(one)?.type;
+  return type !== undefined && type === typeOfExpression(other)?.type;
+}
+
+/** Of the same type, whose equal values are the same. */
+export function isAlike(one: Expression, other: Expression): boolean {
+  const [type, another] = [typeOfExpression(one), typeOfExpression(other)];
+  return type?.isEqualImage === true && another?.isEqualImage === true && type.type === another.type;
+}
