@@ -1,21 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { isHttpUrl } from "../settings/cli-settings.ts";
-import { addApplyCommands } from "./commands/apply.ts";
-import { addAuditCommand } from "./commands/audit.ts";
-import { addEventsCommand } from "./commands/events.ts";
-import { addLogsCommand } from "./commands/logs.ts";
-import { addCancelCommand, addPauseCommand } from "./commands/pause-and-cancel.ts";
-import { addPipelineCommands } from "./commands/pipelines.ts";
-import { addPreviewCommand } from "./commands/preview.ts";
-import { addReconcileCommand } from "./commands/reconcile.ts";
-import { addRejectsCommand } from "./commands/rejects.ts";
-import { addRestorePreviousCommand, addRunCommand } from "./commands/run.ts";
-import { addRunnerCommands } from "./commands/runners.ts";
-import { addRunsCommand } from "./commands/runs.ts";
-import { addStateCommand } from "./commands/state.ts";
-import { addStatusCommand } from "./commands/status.ts";
-import { addValidateCommand } from "./commands/validate.ts";
-import { addVersionCommands } from "./commands/versions.ts";
 
 const EXIT_CODES = `
 Exit codes:
@@ -26,8 +10,37 @@ Exit codes:
   64   wrong usage: unknown command or option, missing argument
   130  Ctrl-C`;
 
-/** The commands that call the API, and the options that they share. */
-export function addApiCommands(program: Command): void {
+type AddCommands = (program: Command) => void;
+
+/** In the order of the help. A command starts quickly because it loads no other. */
+const COMMANDS: readonly { readonly names: readonly string[]; load(): Promise<AddCommands> }[] = [
+  { names: ["list", "get"], load: async () => (await import("./commands/pipelines.ts")).addPipelineCommands },
+  { names: ["apply", "delete"], load: async () => (await import("./commands/apply.ts")).addApplyCommands },
+  { names: ["status"], load: async () => (await import("./commands/status.ts")).addStatusCommand },
+  { names: ["run"], load: async () => (await import("./commands/run.ts")).addRunCommand },
+  { names: ["pause"], load: async () => (await import("./commands/pause-and-cancel.ts")).addPauseCommand },
+  { names: ["cancel"], load: async () => (await import("./commands/pause-and-cancel.ts")).addCancelCommand },
+  { names: ["runs"], load: async () => (await import("./commands/runs.ts")).addRunsCommand },
+  { names: ["logs"], load: async () => (await import("./commands/logs.ts")).addLogsCommand },
+  { names: ["validate"], load: async () => (await import("./commands/validate.ts")).addValidateCommand },
+  { names: ["preview"], load: async () => (await import("./commands/preview.ts")).addPreviewCommand },
+  { names: ["reconcile"], load: async () => (await import("./commands/reconcile.ts")).addReconcileCommand },
+  { names: ["rejects"], load: async () => (await import("./commands/rejects.ts")).addRejectsCommand },
+  {
+    names: ["versions", "diff", "restore"],
+    load: async () => (await import("./commands/versions.ts")).addVersionCommands,
+  },
+  { names: ["restore-previous"], load: async () => (await import("./commands/run.ts")).addRestorePreviousCommand },
+  { names: ["state"], load: async () => (await import("./commands/state.ts")).addStateCommand },
+  { names: ["follow"], load: async () => (await import("./commands/follow.ts")).addFollowCommand },
+  { names: ["graph"], load: async () => (await import("./commands/graph.ts")).addGraphCommand },
+  { names: ["runners", "tasks"], load: async () => (await import("./commands/runners.ts")).addRunnerCommands },
+  { names: ["events"], load: async () => (await import("./commands/events.ts")).addEventsCommand },
+  { names: ["audit"], load: async () => (await import("./commands/audit.ts")).addAuditCommand },
+];
+
+/** The commands that call the API, and the options that they share; all of them unless `wanted` is the name of one. */
+export async function addApiCommands(program: Command, wanted: string | undefined): Promise<void> {
   program
     .addOption(
       new Option(
@@ -44,24 +57,8 @@ export function addApiCommands(program: Command): void {
     .addHelpText("after", EXIT_CODES);
   // For the commands below: only they have these options.
   program.configureHelp({ showGlobalOptions: true }).commandsGroup("Pipelines, through the API:");
-  addPipelineCommands(program);
-  addApplyCommands(program);
-  addStatusCommand(program);
-  addRunCommand(program);
-  addPauseCommand(program);
-  addCancelCommand(program);
-  addRunsCommand(program);
-  addLogsCommand(program);
-  addValidateCommand(program);
-  addPreviewCommand(program);
-  addReconcileCommand(program);
-  addRejectsCommand(program);
-  addVersionCommands(program);
-  addRestorePreviousCommand(program);
-  addStateCommand(program);
-  addRunnerCommands(program);
-  addEventsCommand(program);
-  addAuditCommand(program);
+  const named = COMMANDS.filter(({ names }) => names.some((name) => name === wanted));
+  for (const { load } of named.length === 0 ? COMMANDS : named) (await load())(program);
 }
 
 function apiUrl(text: string): string {

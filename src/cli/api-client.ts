@@ -1,5 +1,7 @@
+import type { IncomingMessage } from "node:http";
 import { type Operations, type Problem, ROUTES } from "./api-types.ts";
 import { ApiUnreachable, CliFailure, EXIT, type ExitCode } from "./failure.ts";
+import { readText, sendHttp } from "./http.ts";
 
 export type OperationId = keyof Operations;
 export type ApiAnswer<Id extends OperationId> = Operations[Id]["answer"];
@@ -57,28 +59,32 @@ export class ApiClient {
 
   async request<Id extends OperationId>(id: Id, ...[input]: InputArguments<Id>): Promise<ApiAnswer<Id>> {
     const response = await this.#send(id, input, { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
-    if (response.status === 204) return undefined as ApiAnswer<Id>;
+    if (response.statusCode === 204) return undefined as ApiAnswer<Id>;
     return (await this.#readJson(response)) as ApiAnswer<Id>;
   }
 
   /** A streamed answer, chunk by chunk, until one side hangs up. */
   async *stream<Id extends OperationId>(id: Id, input: Input<Id>, headers: Headers): AsyncGenerator<string> {
-    const { body } = await this.#send(id, input, { headers });
-    const decoder = new TextDecoder();
+    const answer = await this.#send(id, input, { headers });
+    answer.setEncoding("utf8");
     try {
-      for await (const chunk of body ?? []) yield decoder.decode(chunk, { stream: true });
+      for await (const chunk of answer) yield chunk;
     } catch (error) {
       throw this.#unreachable(error);
     }
   }
 
-  async #send(id: OperationId, { params, query, body }: AnyInput = {}, init: SendOptions = {}): Promise<Response> {
+  async #send(
+    id: OperationId,
+    { params, query, body }: AnyInput = {},
+    init: SendOptions = {},
+  ): Promise<IncomingMessage> {
     const { method, path } = ROUTES[id];
     const url = `${this.#baseUrl}${filledIn(path, params)}${queryText(query)}`;
     const isWithBody = body !== undefined;
-    let response: Response;
+    let response: IncomingMessage;
     try {
-      response = await fetch(url, {
+      response = await sendHttp(url, {
         ...init,
         method,
         headers: { ...init.headers, ...this.#headers, ...(isWithBody && { "content-type": "application/json" }) },
@@ -87,11 +93,12 @@ export class ApiClient {
     } catch (error) {
       throw this.#unreachable(error);
     }
-    if (!response.ok) throw await this.#refusal(response);
+    const { statusCode = 0 } = response;
+    if (statusCode < 200 || statusCode > 299) throw await this.#refusal(response);
     return response;
   }
 
-  async #refusal(response: Response): Promise<CliFailure> {
+  async #refusal(response: IncomingMessage): Promise<CliFailure> {
     const problem = (await this.#readJson(response)) as Partial<Problem>;
     if (typeof problem.detail === "string" && typeof problem.code === "string") {
       return new ApiProblem(problem as Problem);
@@ -99,10 +106,10 @@ export class ApiClient {
     return this.#foreign(response);
   }
 
-  async #readJson(response: Response): Promise<unknown> {
-    if (!/[/+]json\b/.test(response.headers.get("content-type") ?? "")) throw this.#foreign(response);
+  async #readJson(response: IncomingMessage): Promise<unknown> {
+    if (!/[/+]json\b/.test(response.headers["content-type"] ?? "")) throw this.#foreign(response);
     try {
-      return await response.json();
+      return JSON.parse(await readText(response));
     } catch (error) {
       throw error instanceof SyntaxError ? this.#foreign(response) : this.#unreachable(error);
     }
@@ -113,8 +120,11 @@ export class ApiClient {
   }
 
   /** A proxy's answer while the API is down, or another program altogether. */
-  #foreign({ status }: Response): ApiUnreachable {
-    return new ApiUnreachable(`The server at ${this.#baseUrl} is not the Vitrina API (HTTP status ${status}).`);
+  #foreign(response: IncomingMessage): ApiUnreachable {
+    response.destroy();
+    return new ApiUnreachable(
+      `The server at ${this.#baseUrl} is not the Vitrina API (HTTP status ${response.statusCode}).`,
+    );
   }
 }
 
@@ -135,8 +145,7 @@ function queryText(query: AnyInput["query"] = {}): string {
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === "TimeoutError") return `no answer within ${ANSWER_TIMEOUT_MS / 1000} s`;
-  const { cause } = error as { cause?: { code?: string; message?: string } };
-  return cause?.code ?? cause?.message ?? error.message;
+  return (error as NodeJS.ErrnoException).code ?? error.message;
 }
 
 interface ApiPage<T> {

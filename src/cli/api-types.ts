@@ -36,13 +36,38 @@ export type Pipeline = {
   readonly create_target: boolean;
   /** Add columns of the query that the target lacks, instead of refusing to run. */
   readonly add_columns: boolean;
-  /** Full mode: let a source without rows empty the target. */
+  /** Full and follow mode: let a source without rows empty the target. */
   readonly allow_empty: boolean;
-  /** Full mode: refuse to delete a larger share of the target. */
+  /** Full and follow mode: refuse to delete a larger share of the target at once. */
   readonly max_delete_percent: number;
   /** Fail when the target refuses more rows than this in a run. */
   readonly max_rejects: number;
-  readonly mode: "full" | "incremental";
+  /** full: every run reads everything. incremental: it reads what lies after incremental_key. follow: it recomputes the keys that changes of any table of the query concern, and starts by itself. */
+  readonly mode: "full" | "incremental" | "follow";
+  /** Follow mode: how the changes of the source are followed. */
+  readonly follow: {
+    /** How often the source is asked for changes. */
+    readonly check_every_seconds: number;
+    /** Compare the whole mart when more of its keys than this are concerned. */
+    readonly full_compare_above_percent: number;
+    /** Compare the whole mart when more rows than this have changed. */
+    readonly max_changes: number;
+    /** In how many sweeps the whole mart is compared, a range of keys at a time; 1: in each. A search index is always compared as a whole, and so is a table whose key has another type than in the query, or one that is not built in. */
+    readonly sweep_parts: number;
+    /** Tables, as schema.table or "Schema"."Table", whose way to the key cannot be derived from the query, or is to be another. */
+    readonly tables: Readonly<Record<string, {
+        /** The columns of this table that are the mart's key, in its order. */
+        readonly key_columns: readonly string[];
+      } | {
+        /** everything: any change compares the whole mart; ignore: changes are left to the sweep. */
+        readonly on_change: "everything" | "ignore";
+      } | {
+        /** A SELECT of the keys. `changed` has the old and new rows of this table; `present.<table>` the rows of another one, with those that it had before. */
+        readonly keys: string;
+      }>>;
+  };
+  /** When the whole target is compared with the query and repaired, beside the other runs: like schedule_interval, or null. */
+  readonly sweep: string | null;
   readonly incremental_key: string | null;
   readonly incremental_id_key: string | null;
   /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
@@ -51,7 +76,7 @@ export type Pipeline = {
   readonly lookback_seconds: number;
   /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
   readonly lookback_numbers: number;
-  /** Rows per batch. */
+  /** Rows per batch. Follow mode: five times as many keys, up to 5,000. */
   readonly batch_size: number;
   /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
   readonly retry_for_seconds: number;
@@ -103,8 +128,8 @@ export type Run = {
   readonly attempt: number;
   /** REQUESTED: a reconcile that waits for a runner. HANDED_BACK: its runner was stopped, and another one goes on. CANCELLED: somebody ended it. */
   readonly status: "REQUESTED" | "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK" | "CANCELLED";
-  /** recovery: continues for a runner that was lost; follow_up: reads everything again after a full load that was interrupted and resumed. */
-  readonly trigger: "api" | "schedule" | "recovery" | "follow_up";
+  /** recovery: continues for a runner that was lost; follow_up: reads everything again after a full load that was interrupted and resumed; change: the source has changed; sweep: everything is to be compared and repaired. */
+  readonly trigger: "api" | "schedule" | "recovery" | "follow_up" | "change" | "sweep";
   /** The version it began with. */
   readonly config_version: number;
   /** The newest version that it has adopted, between two batches. */
@@ -309,13 +334,38 @@ export interface Operations {
         readonly create_target?: boolean;
         /** Add columns of the query that the target lacks, instead of refusing to run. */
         readonly add_columns?: boolean;
-        /** Full mode: let a source without rows empty the target. */
+        /** Full and follow mode: let a source without rows empty the target. */
         readonly allow_empty?: boolean;
-        /** Full mode: refuse to delete a larger share of the target. */
+        /** Full and follow mode: refuse to delete a larger share of the target at once. */
         readonly max_delete_percent?: number;
         /** Fail when the target refuses more rows than this in a run. */
         readonly max_rejects?: number;
-        readonly mode?: "full" | "incremental";
+        /** full: every run reads everything. incremental: it reads what lies after incremental_key. follow: it recomputes the keys that changes of any table of the query concern, and starts by itself. */
+        readonly mode?: "full" | "incremental" | "follow";
+        /** Follow mode: how the changes of the source are followed. */
+        readonly follow?: {
+          /** How often the source is asked for changes. */
+          readonly check_every_seconds?: number;
+          /** Compare the whole mart when more of its keys than this are concerned. */
+          readonly full_compare_above_percent?: number;
+          /** Compare the whole mart when more rows than this have changed. */
+          readonly max_changes?: number;
+          /** In how many sweeps the whole mart is compared, a range of keys at a time; 1: in each. A search index is always compared as a whole, and so is a table whose key has another type than in the query, or one that is not built in. */
+          readonly sweep_parts?: number;
+          /** Tables, as schema.table or "Schema"."Table", whose way to the key cannot be derived from the query, or is to be another. */
+          readonly tables?: Readonly<Record<string, {
+              /** The columns of this table that are the mart's key, in its order. */
+              readonly key_columns: readonly string[];
+            } | {
+              /** everything: any change compares the whole mart; ignore: changes are left to the sweep. */
+              readonly on_change: "everything" | "ignore";
+            } | {
+              /** A SELECT of the keys. `changed` has the old and new rows of this table; `present.<table>` the rows of another one, with those that it had before. */
+              readonly keys: string;
+            }>>;
+        };
+        /** When the whole target is compared with the query and repaired, beside the other runs: like schedule_interval, or null. */
+        readonly sweep?: string | null;
         readonly incremental_key?: string | null;
         readonly incremental_id_key?: string | null;
         /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
@@ -324,7 +374,7 @@ export interface Operations {
         readonly lookback_seconds?: number;
         /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
         readonly lookback_numbers?: number;
-        /** Rows per batch. */
+        /** Rows per batch. Follow mode: five times as many keys, up to 5,000. */
         readonly batch_size?: number;
         /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
         readonly retry_for_seconds?: number;
@@ -438,13 +488,38 @@ export interface Operations {
       readonly create_target?: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
       readonly add_columns?: boolean;
-      /** Full mode: let a source without rows empty the target. */
+      /** Full and follow mode: let a source without rows empty the target. */
       readonly allow_empty?: boolean;
-      /** Full mode: refuse to delete a larger share of the target. */
+      /** Full and follow mode: refuse to delete a larger share of the target at once. */
       readonly max_delete_percent?: number;
       /** Fail when the target refuses more rows than this in a run. */
       readonly max_rejects?: number;
-      readonly mode?: "full" | "incremental";
+      /** full: every run reads everything. incremental: it reads what lies after incremental_key. follow: it recomputes the keys that changes of any table of the query concern, and starts by itself. */
+      readonly mode?: "full" | "incremental" | "follow";
+      /** Follow mode: how the changes of the source are followed. */
+      readonly follow?: {
+        /** How often the source is asked for changes. */
+        readonly check_every_seconds?: number;
+        /** Compare the whole mart when more of its keys than this are concerned. */
+        readonly full_compare_above_percent?: number;
+        /** Compare the whole mart when more rows than this have changed. */
+        readonly max_changes?: number;
+        /** In how many sweeps the whole mart is compared, a range of keys at a time; 1: in each. A search index is always compared as a whole, and so is a table whose key has another type than in the query, or one that is not built in. */
+        readonly sweep_parts?: number;
+        /** Tables, as schema.table or "Schema"."Table", whose way to the key cannot be derived from the query, or is to be another. */
+        readonly tables?: Readonly<Record<string, {
+            /** The columns of this table that are the mart's key, in its order. */
+            readonly key_columns: readonly string[];
+          } | {
+            /** everything: any change compares the whole mart; ignore: changes are left to the sweep. */
+            readonly on_change: "everything" | "ignore";
+          } | {
+            /** A SELECT of the keys. `changed` has the old and new rows of this table; `present.<table>` the rows of another one, with those that it had before. */
+            readonly keys: string;
+          }>>;
+      };
+      /** When the whole target is compared with the query and repaired, beside the other runs: like schedule_interval, or null. */
+      readonly sweep?: string | null;
       readonly incremental_key?: string | null;
       readonly incremental_id_key?: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
@@ -453,7 +528,7 @@ export interface Operations {
       readonly lookback_seconds?: number;
       /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers?: number;
-      /** Rows per batch. */
+      /** Rows per batch. Follow mode: five times as many keys, up to 5,000. */
       readonly batch_size?: number;
       /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds?: number;
@@ -510,13 +585,38 @@ export interface Operations {
       readonly create_target: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
       readonly add_columns: boolean;
-      /** Full mode: let a source without rows empty the target. */
+      /** Full and follow mode: let a source without rows empty the target. */
       readonly allow_empty: boolean;
-      /** Full mode: refuse to delete a larger share of the target. */
+      /** Full and follow mode: refuse to delete a larger share of the target at once. */
       readonly max_delete_percent: number;
       /** Fail when the target refuses more rows than this in a run. */
       readonly max_rejects: number;
-      readonly mode: "full" | "incremental";
+      /** full: every run reads everything. incremental: it reads what lies after incremental_key. follow: it recomputes the keys that changes of any table of the query concern, and starts by itself. */
+      readonly mode: "full" | "incremental" | "follow";
+      /** Follow mode: how the changes of the source are followed. */
+      readonly follow: {
+        /** How often the source is asked for changes. */
+        readonly check_every_seconds: number;
+        /** Compare the whole mart when more of its keys than this are concerned. */
+        readonly full_compare_above_percent: number;
+        /** Compare the whole mart when more rows than this have changed. */
+        readonly max_changes: number;
+        /** In how many sweeps the whole mart is compared, a range of keys at a time; 1: in each. A search index is always compared as a whole, and so is a table whose key has another type than in the query, or one that is not built in. */
+        readonly sweep_parts: number;
+        /** Tables, as schema.table or "Schema"."Table", whose way to the key cannot be derived from the query, or is to be another. */
+        readonly tables: Readonly<Record<string, {
+            /** The columns of this table that are the mart's key, in its order. */
+            readonly key_columns: readonly string[];
+          } | {
+            /** everything: any change compares the whole mart; ignore: changes are left to the sweep. */
+            readonly on_change: "everything" | "ignore";
+          } | {
+            /** A SELECT of the keys. `changed` has the old and new rows of this table; `present.<table>` the rows of another one, with those that it had before. */
+            readonly keys: string;
+          }>>;
+      };
+      /** When the whole target is compared with the query and repaired, beside the other runs: like schedule_interval, or null. */
+      readonly sweep: string | null;
       readonly incremental_key: string | null;
       readonly incremental_id_key: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
@@ -525,7 +625,7 @@ export interface Operations {
       readonly lookback_seconds: number;
       /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers: number;
-      /** Rows per batch. */
+      /** Rows per batch. Follow mode: five times as many keys, up to 5,000. */
       readonly batch_size: number;
       /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds: number;
@@ -625,6 +725,139 @@ export interface Operations {
     };
     answer: {
       readonly discarded: number;
+    };
+  };
+  /** Show how changes find their keys */
+  getFollowPlan: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: {
+      readonly pipeline: string;
+      /** Other than follow: this is how it would follow its source. */
+      readonly mode: "full" | "incremental" | "follow";
+      readonly key: readonly string[];
+      readonly tables: readonly {
+        readonly table: string;
+        /** keys: those that the statement finds are computed again. everything: the whole mart is compared. */
+        readonly on_change: "keys" | "everything" | "ignore";
+        /** Finds the keys that changes of the table concern. changed(t) stands for the rows of t that changed, as they were and as they are; old(t) for those that t had before. */
+        readonly statement: string | null;
+        /** The columns of a changed row that the source has to record. */
+        readonly recorded_columns: readonly {
+          readonly name: string;
+          /** As SQL writes it: numeric(3,1). */
+          readonly type: string;
+        }[];
+        /** The columns that the query reads; a change of others changes no mart. */
+        readonly read_columns: readonly string[];
+        /** Null: it could not be found out. */
+        readonly recording: "recorded" | "missing" | "different" | null;
+        /** What is different. */
+        readonly recording_problem: string | null;
+        /** SQL for the owner of the source. */
+        readonly missing_indexes: readonly string[];
+      }[];
+      readonly refusals: readonly {
+        readonly table: string | null;
+        readonly message: string;
+        /** What to do about it. */
+        readonly way_out: string;
+      }[];
+      readonly warnings: readonly string[];
+      /** The query as it is run for some keys, which stand as '…' here; null with refusals. */
+      readonly query_for_keys: string | null;
+    };
+  };
+  /** Print what the owner of a source runs */
+  getFollowScript: {
+    params: {
+      /** The source_connection of the pipelines. */
+      readonly connection: string;
+    };
+    query?: {
+      /** Instead, take everything away. */
+      readonly remove?: "true" | "false";
+      /** Instead, only what the source lacks or no longer needs. */
+      readonly diff?: "true" | "false";
+    };
+    answer: string;
+  };
+  /** Read how far a pipeline has followed its source */
+  getFollowStatus: {
+    params: {
+      /** The id or the name of the pipeline. */
+      readonly id: string;
+    };
+    answer: {
+      readonly pipeline: string;
+      readonly connection: string;
+      /** False: the next run compares everything. */
+      readonly following: boolean;
+      /** The snapshot of the source that is in the mart. */
+      readonly position: string | null;
+      /** Recorded and not in the mart yet; null where the source could not be asked, or there is no position. */
+      readonly changes_waiting: number | null;
+      /** The age of the oldest of them; 0 when none waits. */
+      readonly lag_seconds: number | null;
+      /** When the mart was last brought up to date. */
+      readonly last_round_at: string | null;
+      /** When all of it was last compared. */
+      readonly last_compare_at: string | null;
+      /** Why. */
+      readonly compare_reason: string | null;
+      /** True while a comparison of everything has begun and not ended. */
+      readonly comparing: boolean;
+      readonly last_sweep_at: string | null;
+      readonly next_sweep_at: string | null;
+      /** In how many sweeps everything is compared. */
+      readonly sweep_parts: number;
+      /** How many of them have passed; 0: everything was compared, or nothing yet. */
+      readonly swept_parts: number;
+      /** Rows that sweeps had to repair, over all. */
+      readonly repaired: number;
+      /** Those of the last sweep. */
+      readonly last_repaired: number;
+      /** Whose changes are followed. */
+      readonly tables: readonly string[];
+      /** Where changes come from a replication slot; null otherwise, or while the source does not answer. */
+      readonly slot: {
+        readonly name: string;
+        /** The WAL that the source's server keeps for it. */
+        readonly kept_bytes: number;
+      } | null;
+      /** Why something is not known. */
+      readonly note: string | null;
+    };
+  };
+  /** Read what each mart is made from */
+  getGraph: {
+    answer: {
+      readonly nodes: readonly {
+        /** A mart: its target. A table: the connection, a colon and the table. */
+        readonly id: string;
+        readonly kind: "table" | "mart";
+        readonly name: string;
+        /** Of a table, the source it is in; null for a mart. */
+        readonly connection: string | null;
+        /** The pipelines that fill the mart. */
+        readonly pipelines: readonly string[];
+        /** The nodes that the mart is made from. */
+        readonly reads: readonly string[];
+        /** The marts that are made from it. */
+        readonly read_by: readonly string[];
+      }[];
+      readonly edges: readonly {
+        /** What is read. */
+        readonly from: string;
+        /** The mart that is made from it. */
+        readonly to: string;
+        readonly pipeline: string;
+        readonly mode: "full" | "incremental" | "follow";
+      }[];
+      /** What could not be found out. */
+      readonly notes: readonly string[];
     };
   };
   /** The process lives */
@@ -849,7 +1082,7 @@ export interface Operations {
       /** Only runs of this status. */
       readonly status?: "REQUESTED" | "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK" | "CANCELLED";
       /** Only runs that were asked for like this. */
-      readonly trigger?: "api" | "schedule" | "recovery" | "follow_up";
+      readonly trigger?: "api" | "schedule" | "recovery" | "follow_up" | "change" | "sweep";
       /** Only runs that started later than this. */
       readonly started_after?: string;
       /** Only runs that started earlier than this. */
@@ -935,7 +1168,7 @@ export interface Operations {
       /** Only enabled pipelines, or only disabled ones. */
       readonly enabled?: "true" | "false";
       /** Only pipelines of this mode. */
-      readonly mode?: "full" | "incremental";
+      readonly mode?: "full" | "incremental" | "follow";
       /** Only pipelines whose name begins like this. */
       readonly name?: string;
       /** Only pipelines with this target. */
@@ -1039,7 +1272,7 @@ export interface Operations {
       /** Only runs of this status. */
       readonly status?: "REQUESTED" | "RUNNING" | "SUCCESS" | "FAILED" | "PAUSED" | "HANDED_BACK" | "CANCELLED";
       /** Only runs that were asked for like this. */
-      readonly trigger?: "api" | "schedule" | "recovery" | "follow_up";
+      readonly trigger?: "api" | "schedule" | "recovery" | "follow_up" | "change" | "sweep";
       /** Only runs that started later than this. */
       readonly started_after?: string;
       /** Only runs that started earlier than this. */
@@ -1145,13 +1378,38 @@ export interface Operations {
       readonly create_target?: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
       readonly add_columns?: boolean;
-      /** Full mode: let a source without rows empty the target. */
+      /** Full and follow mode: let a source without rows empty the target. */
       readonly allow_empty?: boolean;
-      /** Full mode: refuse to delete a larger share of the target. */
+      /** Full and follow mode: refuse to delete a larger share of the target at once. */
       readonly max_delete_percent?: number;
       /** Fail when the target refuses more rows than this in a run. */
       readonly max_rejects?: number;
-      readonly mode?: "full" | "incremental";
+      /** full: every run reads everything. incremental: it reads what lies after incremental_key. follow: it recomputes the keys that changes of any table of the query concern, and starts by itself. */
+      readonly mode?: "full" | "incremental" | "follow";
+      /** Follow mode: how the changes of the source are followed. */
+      readonly follow?: {
+        /** How often the source is asked for changes. */
+        readonly check_every_seconds?: number;
+        /** Compare the whole mart when more of its keys than this are concerned. */
+        readonly full_compare_above_percent?: number;
+        /** Compare the whole mart when more rows than this have changed. */
+        readonly max_changes?: number;
+        /** In how many sweeps the whole mart is compared, a range of keys at a time; 1: in each. A search index is always compared as a whole, and so is a table whose key has another type than in the query, or one that is not built in. */
+        readonly sweep_parts?: number;
+        /** Tables, as schema.table or "Schema"."Table", whose way to the key cannot be derived from the query, or is to be another. */
+        readonly tables?: Readonly<Record<string, {
+            /** The columns of this table that are the mart's key, in its order. */
+            readonly key_columns: readonly string[];
+          } | {
+            /** everything: any change compares the whole mart; ignore: changes are left to the sweep. */
+            readonly on_change: "everything" | "ignore";
+          } | {
+            /** A SELECT of the keys. `changed` has the old and new rows of this table; `present.<table>` the rows of another one, with those that it had before. */
+            readonly keys: string;
+          }>>;
+      };
+      /** When the whole target is compared with the query and repaired, beside the other runs: like schedule_interval, or null. */
+      readonly sweep?: string | null;
       readonly incremental_key?: string | null;
       readonly incremental_id_key?: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
@@ -1160,7 +1418,7 @@ export interface Operations {
       readonly lookback_seconds?: number;
       /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers?: number;
-      /** Rows per batch. */
+      /** Rows per batch. Follow mode: five times as many keys, up to 5,000. */
       readonly batch_size?: number;
       /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds?: number;
@@ -1298,13 +1556,38 @@ export interface Operations {
       readonly create_target: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
       readonly add_columns: boolean;
-      /** Full mode: let a source without rows empty the target. */
+      /** Full and follow mode: let a source without rows empty the target. */
       readonly allow_empty: boolean;
-      /** Full mode: refuse to delete a larger share of the target. */
+      /** Full and follow mode: refuse to delete a larger share of the target at once. */
       readonly max_delete_percent: number;
       /** Fail when the target refuses more rows than this in a run. */
       readonly max_rejects: number;
-      readonly mode: "full" | "incremental";
+      /** full: every run reads everything. incremental: it reads what lies after incremental_key. follow: it recomputes the keys that changes of any table of the query concern, and starts by itself. */
+      readonly mode: "full" | "incremental" | "follow";
+      /** Follow mode: how the changes of the source are followed. */
+      readonly follow: {
+        /** How often the source is asked for changes. */
+        readonly check_every_seconds: number;
+        /** Compare the whole mart when more of its keys than this are concerned. */
+        readonly full_compare_above_percent: number;
+        /** Compare the whole mart when more rows than this have changed. */
+        readonly max_changes: number;
+        /** In how many sweeps the whole mart is compared, a range of keys at a time; 1: in each. A search index is always compared as a whole, and so is a table whose key has another type than in the query, or one that is not built in. */
+        readonly sweep_parts: number;
+        /** Tables, as schema.table or "Schema"."Table", whose way to the key cannot be derived from the query, or is to be another. */
+        readonly tables: Readonly<Record<string, {
+            /** The columns of this table that are the mart's key, in its order. */
+            readonly key_columns: readonly string[];
+          } | {
+            /** everything: any change compares the whole mart; ignore: changes are left to the sweep. */
+            readonly on_change: "everything" | "ignore";
+          } | {
+            /** A SELECT of the keys. `changed` has the old and new rows of this table; `present.<table>` the rows of another one, with those that it had before. */
+            readonly keys: string;
+          }>>;
+      };
+      /** When the whole target is compared with the query and repaired, beside the other runs: like schedule_interval, or null. */
+      readonly sweep: string | null;
       readonly incremental_key: string | null;
       readonly incremental_id_key: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
@@ -1313,7 +1596,7 @@ export interface Operations {
       readonly lookback_seconds: number;
       /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers: number;
-      /** Rows per batch. */
+      /** Rows per batch. Follow mode: five times as many keys, up to 5,000. */
       readonly batch_size: number;
       /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds: number;
@@ -1451,13 +1734,38 @@ export interface Operations {
       readonly create_target: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
       readonly add_columns: boolean;
-      /** Full mode: let a source without rows empty the target. */
+      /** Full and follow mode: let a source without rows empty the target. */
       readonly allow_empty: boolean;
-      /** Full mode: refuse to delete a larger share of the target. */
+      /** Full and follow mode: refuse to delete a larger share of the target at once. */
       readonly max_delete_percent: number;
       /** Fail when the target refuses more rows than this in a run. */
       readonly max_rejects: number;
-      readonly mode: "full" | "incremental";
+      /** full: every run reads everything. incremental: it reads what lies after incremental_key. follow: it recomputes the keys that changes of any table of the query concern, and starts by itself. */
+      readonly mode: "full" | "incremental" | "follow";
+      /** Follow mode: how the changes of the source are followed. */
+      readonly follow: {
+        /** How often the source is asked for changes. */
+        readonly check_every_seconds: number;
+        /** Compare the whole mart when more of its keys than this are concerned. */
+        readonly full_compare_above_percent: number;
+        /** Compare the whole mart when more rows than this have changed. */
+        readonly max_changes: number;
+        /** In how many sweeps the whole mart is compared, a range of keys at a time; 1: in each. A search index is always compared as a whole, and so is a table whose key has another type than in the query, or one that is not built in. */
+        readonly sweep_parts: number;
+        /** Tables, as schema.table or "Schema"."Table", whose way to the key cannot be derived from the query, or is to be another. */
+        readonly tables: Readonly<Record<string, {
+            /** The columns of this table that are the mart's key, in its order. */
+            readonly key_columns: readonly string[];
+          } | {
+            /** everything: any change compares the whole mart; ignore: changes are left to the sweep. */
+            readonly on_change: "everything" | "ignore";
+          } | {
+            /** A SELECT of the keys. `changed` has the old and new rows of this table; `present.<table>` the rows of another one, with those that it had before. */
+            readonly keys: string;
+          }>>;
+      };
+      /** When the whole target is compared with the query and repaired, beside the other runs: like schedule_interval, or null. */
+      readonly sweep: string | null;
       readonly incremental_key: string | null;
       readonly incremental_id_key: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
@@ -1466,7 +1774,7 @@ export interface Operations {
       readonly lookback_seconds: number;
       /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers: number;
-      /** Rows per batch. */
+      /** Rows per batch. Follow mode: five times as many keys, up to 5,000. */
       readonly batch_size: number;
       /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds: number;
@@ -1623,13 +1931,38 @@ export interface Operations {
       readonly create_target?: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
       readonly add_columns?: boolean;
-      /** Full mode: let a source without rows empty the target. */
+      /** Full and follow mode: let a source without rows empty the target. */
       readonly allow_empty?: boolean;
-      /** Full mode: refuse to delete a larger share of the target. */
+      /** Full and follow mode: refuse to delete a larger share of the target at once. */
       readonly max_delete_percent?: number;
       /** Fail when the target refuses more rows than this in a run. */
       readonly max_rejects?: number;
-      readonly mode?: "full" | "incremental";
+      /** full: every run reads everything. incremental: it reads what lies after incremental_key. follow: it recomputes the keys that changes of any table of the query concern, and starts by itself. */
+      readonly mode?: "full" | "incremental" | "follow";
+      /** Follow mode: how the changes of the source are followed. */
+      readonly follow?: {
+        /** How often the source is asked for changes. */
+        readonly check_every_seconds?: number;
+        /** Compare the whole mart when more of its keys than this are concerned. */
+        readonly full_compare_above_percent?: number;
+        /** Compare the whole mart when more rows than this have changed. */
+        readonly max_changes?: number;
+        /** In how many sweeps the whole mart is compared, a range of keys at a time; 1: in each. A search index is always compared as a whole, and so is a table whose key has another type than in the query, or one that is not built in. */
+        readonly sweep_parts?: number;
+        /** Tables, as schema.table or "Schema"."Table", whose way to the key cannot be derived from the query, or is to be another. */
+        readonly tables?: Readonly<Record<string, {
+            /** The columns of this table that are the mart's key, in its order. */
+            readonly key_columns: readonly string[];
+          } | {
+            /** everything: any change compares the whole mart; ignore: changes are left to the sweep. */
+            readonly on_change: "everything" | "ignore";
+          } | {
+            /** A SELECT of the keys. `changed` has the old and new rows of this table; `present.<table>` the rows of another one, with those that it had before. */
+            readonly keys: string;
+          }>>;
+      };
+      /** When the whole target is compared with the query and repaired, beside the other runs: like schedule_interval, or null. */
+      readonly sweep?: string | null;
       readonly incremental_key?: string | null;
       readonly incremental_id_key?: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
@@ -1638,7 +1971,7 @@ export interface Operations {
       readonly lookback_seconds?: number;
       /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers?: number;
-      /** Rows per batch. */
+      /** Rows per batch. Follow mode: five times as many keys, up to 5,000. */
       readonly batch_size?: number;
       /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds?: number;
@@ -1694,13 +2027,38 @@ export interface Operations {
       readonly create_target: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
       readonly add_columns: boolean;
-      /** Full mode: let a source without rows empty the target. */
+      /** Full and follow mode: let a source without rows empty the target. */
       readonly allow_empty: boolean;
-      /** Full mode: refuse to delete a larger share of the target. */
+      /** Full and follow mode: refuse to delete a larger share of the target at once. */
       readonly max_delete_percent: number;
       /** Fail when the target refuses more rows than this in a run. */
       readonly max_rejects: number;
-      readonly mode: "full" | "incremental";
+      /** full: every run reads everything. incremental: it reads what lies after incremental_key. follow: it recomputes the keys that changes of any table of the query concern, and starts by itself. */
+      readonly mode: "full" | "incremental" | "follow";
+      /** Follow mode: how the changes of the source are followed. */
+      readonly follow: {
+        /** How often the source is asked for changes. */
+        readonly check_every_seconds: number;
+        /** Compare the whole mart when more of its keys than this are concerned. */
+        readonly full_compare_above_percent: number;
+        /** Compare the whole mart when more rows than this have changed. */
+        readonly max_changes: number;
+        /** In how many sweeps the whole mart is compared, a range of keys at a time; 1: in each. A search index is always compared as a whole, and so is a table whose key has another type than in the query, or one that is not built in. */
+        readonly sweep_parts: number;
+        /** Tables, as schema.table or "Schema"."Table", whose way to the key cannot be derived from the query, or is to be another. */
+        readonly tables: Readonly<Record<string, {
+            /** The columns of this table that are the mart's key, in its order. */
+            readonly key_columns: readonly string[];
+          } | {
+            /** everything: any change compares the whole mart; ignore: changes are left to the sweep. */
+            readonly on_change: "everything" | "ignore";
+          } | {
+            /** A SELECT of the keys. `changed` has the old and new rows of this table; `present.<table>` the rows of another one, with those that it had before. */
+            readonly keys: string;
+          }>>;
+      };
+      /** When the whole target is compared with the query and repaired, beside the other runs: like schedule_interval, or null. */
+      readonly sweep: string | null;
       readonly incremental_key: string | null;
       readonly incremental_id_key: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
@@ -1709,7 +2067,7 @@ export interface Operations {
       readonly lookback_seconds: number;
       /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers: number;
-      /** Rows per batch. */
+      /** Rows per batch. Follow mode: five times as many keys, up to 5,000. */
       readonly batch_size: number;
       /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds: number;
@@ -1806,13 +2164,38 @@ export interface Operations {
       readonly create_target?: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
       readonly add_columns?: boolean;
-      /** Full mode: let a source without rows empty the target. */
+      /** Full and follow mode: let a source without rows empty the target. */
       readonly allow_empty?: boolean;
-      /** Full mode: refuse to delete a larger share of the target. */
+      /** Full and follow mode: refuse to delete a larger share of the target at once. */
       readonly max_delete_percent?: number;
       /** Fail when the target refuses more rows than this in a run. */
       readonly max_rejects?: number;
-      readonly mode?: "full" | "incremental";
+      /** full: every run reads everything. incremental: it reads what lies after incremental_key. follow: it recomputes the keys that changes of any table of the query concern, and starts by itself. */
+      readonly mode?: "full" | "incremental" | "follow";
+      /** Follow mode: how the changes of the source are followed. */
+      readonly follow?: {
+        /** How often the source is asked for changes. */
+        readonly check_every_seconds?: number;
+        /** Compare the whole mart when more of its keys than this are concerned. */
+        readonly full_compare_above_percent?: number;
+        /** Compare the whole mart when more rows than this have changed. */
+        readonly max_changes?: number;
+        /** In how many sweeps the whole mart is compared, a range of keys at a time; 1: in each. A search index is always compared as a whole, and so is a table whose key has another type than in the query, or one that is not built in. */
+        readonly sweep_parts?: number;
+        /** Tables, as schema.table or "Schema"."Table", whose way to the key cannot be derived from the query, or is to be another. */
+        readonly tables?: Readonly<Record<string, {
+            /** The columns of this table that are the mart's key, in its order. */
+            readonly key_columns: readonly string[];
+          } | {
+            /** everything: any change compares the whole mart; ignore: changes are left to the sweep. */
+            readonly on_change: "everything" | "ignore";
+          } | {
+            /** A SELECT of the keys. `changed` has the old and new rows of this table; `present.<table>` the rows of another one, with those that it had before. */
+            readonly keys: string;
+          }>>;
+      };
+      /** When the whole target is compared with the query and repaired, beside the other runs: like schedule_interval, or null. */
+      readonly sweep?: string | null;
       readonly incremental_key?: string | null;
       readonly incremental_id_key?: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
@@ -1821,7 +2204,7 @@ export interface Operations {
       readonly lookback_seconds?: number;
       /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers?: number;
-      /** Rows per batch. */
+      /** Rows per batch. Follow mode: five times as many keys, up to 5,000. */
       readonly batch_size?: number;
       /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds?: number;
@@ -1877,13 +2260,38 @@ export interface Operations {
       readonly create_target: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
       readonly add_columns: boolean;
-      /** Full mode: let a source without rows empty the target. */
+      /** Full and follow mode: let a source without rows empty the target. */
       readonly allow_empty: boolean;
-      /** Full mode: refuse to delete a larger share of the target. */
+      /** Full and follow mode: refuse to delete a larger share of the target at once. */
       readonly max_delete_percent: number;
       /** Fail when the target refuses more rows than this in a run. */
       readonly max_rejects: number;
-      readonly mode: "full" | "incremental";
+      /** full: every run reads everything. incremental: it reads what lies after incremental_key. follow: it recomputes the keys that changes of any table of the query concern, and starts by itself. */
+      readonly mode: "full" | "incremental" | "follow";
+      /** Follow mode: how the changes of the source are followed. */
+      readonly follow: {
+        /** How often the source is asked for changes. */
+        readonly check_every_seconds: number;
+        /** Compare the whole mart when more of its keys than this are concerned. */
+        readonly full_compare_above_percent: number;
+        /** Compare the whole mart when more rows than this have changed. */
+        readonly max_changes: number;
+        /** In how many sweeps the whole mart is compared, a range of keys at a time; 1: in each. A search index is always compared as a whole, and so is a table whose key has another type than in the query, or one that is not built in. */
+        readonly sweep_parts: number;
+        /** Tables, as schema.table or "Schema"."Table", whose way to the key cannot be derived from the query, or is to be another. */
+        readonly tables: Readonly<Record<string, {
+            /** The columns of this table that are the mart's key, in its order. */
+            readonly key_columns: readonly string[];
+          } | {
+            /** everything: any change compares the whole mart; ignore: changes are left to the sweep. */
+            readonly on_change: "everything" | "ignore";
+          } | {
+            /** A SELECT of the keys. `changed` has the old and new rows of this table; `present.<table>` the rows of another one, with those that it had before. */
+            readonly keys: string;
+          }>>;
+      };
+      /** When the whole target is compared with the query and repaired, beside the other runs: like schedule_interval, or null. */
+      readonly sweep: string | null;
       readonly incremental_key: string | null;
       readonly incremental_id_key: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
@@ -1892,7 +2300,7 @@ export interface Operations {
       readonly lookback_seconds: number;
       /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers: number;
-      /** Rows per batch. */
+      /** Rows per batch. Follow mode: five times as many keys, up to 5,000. */
       readonly batch_size: number;
       /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds: number;
@@ -1985,13 +2393,38 @@ export interface Operations {
       readonly create_target?: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
       readonly add_columns?: boolean;
-      /** Full mode: let a source without rows empty the target. */
+      /** Full and follow mode: let a source without rows empty the target. */
       readonly allow_empty?: boolean;
-      /** Full mode: refuse to delete a larger share of the target. */
+      /** Full and follow mode: refuse to delete a larger share of the target at once. */
       readonly max_delete_percent?: number;
       /** Fail when the target refuses more rows than this in a run. */
       readonly max_rejects?: number;
-      readonly mode?: "full" | "incremental";
+      /** full: every run reads everything. incremental: it reads what lies after incremental_key. follow: it recomputes the keys that changes of any table of the query concern, and starts by itself. */
+      readonly mode?: "full" | "incremental" | "follow";
+      /** Follow mode: how the changes of the source are followed. */
+      readonly follow?: {
+        /** How often the source is asked for changes. */
+        readonly check_every_seconds?: number;
+        /** Compare the whole mart when more of its keys than this are concerned. */
+        readonly full_compare_above_percent?: number;
+        /** Compare the whole mart when more rows than this have changed. */
+        readonly max_changes?: number;
+        /** In how many sweeps the whole mart is compared, a range of keys at a time; 1: in each. A search index is always compared as a whole, and so is a table whose key has another type than in the query, or one that is not built in. */
+        readonly sweep_parts?: number;
+        /** Tables, as schema.table or "Schema"."Table", whose way to the key cannot be derived from the query, or is to be another. */
+        readonly tables?: Readonly<Record<string, {
+            /** The columns of this table that are the mart's key, in its order. */
+            readonly key_columns: readonly string[];
+          } | {
+            /** everything: any change compares the whole mart; ignore: changes are left to the sweep. */
+            readonly on_change: "everything" | "ignore";
+          } | {
+            /** A SELECT of the keys. `changed` has the old and new rows of this table; `present.<table>` the rows of another one, with those that it had before. */
+            readonly keys: string;
+          }>>;
+      };
+      /** When the whole target is compared with the query and repaired, beside the other runs: like schedule_interval, or null. */
+      readonly sweep?: string | null;
       readonly incremental_key?: string | null;
       readonly incremental_id_key?: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
@@ -2000,7 +2433,7 @@ export interface Operations {
       readonly lookback_seconds?: number;
       /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers?: number;
-      /** Rows per batch. */
+      /** Rows per batch. Follow mode: five times as many keys, up to 5,000. */
       readonly batch_size?: number;
       /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds?: number;
@@ -2126,13 +2559,38 @@ export interface Operations {
       readonly create_target?: boolean;
       /** Add columns of the query that the target lacks, instead of refusing to run. */
       readonly add_columns?: boolean;
-      /** Full mode: let a source without rows empty the target. */
+      /** Full and follow mode: let a source without rows empty the target. */
       readonly allow_empty?: boolean;
-      /** Full mode: refuse to delete a larger share of the target. */
+      /** Full and follow mode: refuse to delete a larger share of the target at once. */
       readonly max_delete_percent?: number;
       /** Fail when the target refuses more rows than this in a run. */
       readonly max_rejects?: number;
-      readonly mode?: "full" | "incremental";
+      /** full: every run reads everything. incremental: it reads what lies after incremental_key. follow: it recomputes the keys that changes of any table of the query concern, and starts by itself. */
+      readonly mode?: "full" | "incremental" | "follow";
+      /** Follow mode: how the changes of the source are followed. */
+      readonly follow?: {
+        /** How often the source is asked for changes. */
+        readonly check_every_seconds?: number;
+        /** Compare the whole mart when more of its keys than this are concerned. */
+        readonly full_compare_above_percent?: number;
+        /** Compare the whole mart when more rows than this have changed. */
+        readonly max_changes?: number;
+        /** In how many sweeps the whole mart is compared, a range of keys at a time; 1: in each. A search index is always compared as a whole, and so is a table whose key has another type than in the query, or one that is not built in. */
+        readonly sweep_parts?: number;
+        /** Tables, as schema.table or "Schema"."Table", whose way to the key cannot be derived from the query, or is to be another. */
+        readonly tables?: Readonly<Record<string, {
+            /** The columns of this table that are the mart's key, in its order. */
+            readonly key_columns: readonly string[];
+          } | {
+            /** everything: any change compares the whole mart; ignore: changes are left to the sweep. */
+            readonly on_change: "everything" | "ignore";
+          } | {
+            /** A SELECT of the keys. `changed` has the old and new rows of this table; `present.<table>` the rows of another one, with those that it had before. */
+            readonly keys: string;
+          }>>;
+      };
+      /** When the whole target is compared with the query and repaired, beside the other runs: like schedule_interval, or null. */
+      readonly sweep?: string | null;
       readonly incremental_key?: string | null;
       readonly incremental_id_key?: string | null;
       /** Incremental mode: rows whose incremental_key is null. They fail the run, are left out, or are read in every run. */
@@ -2141,7 +2599,7 @@ export interface Operations {
       readonly lookback_seconds?: number;
       /** Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance. */
       readonly lookback_numbers?: number;
-      /** Rows per batch. */
+      /** Rows per batch. Follow mode: five times as many keys, up to 5,000. */
       readonly batch_size?: number;
       /** How long to wait for a temporary problem (an unreachable database, a lock, a full disk) to go away, with growing pauses, before the run fails. 0: only a few attempts. */
       readonly retry_for_seconds?: number;
@@ -2243,6 +2701,10 @@ export const ROUTES = {
   deletePipeline: { method: "DELETE", path: "/api/v1/pipelines/{id}" },
   diffVersions: { method: "GET", path: "/api/v1/pipelines/{id}/versions/{version}/diff" },
   discardRejects: { method: "POST", path: "/api/v1/pipelines/{id}/rejects/discard" },
+  getFollowPlan: { method: "GET", path: "/api/v1/pipelines/{id}/follow/plan" },
+  getFollowScript: { method: "GET", path: "/api/v1/sources/{connection}/follow/script" },
+  getFollowStatus: { method: "GET", path: "/api/v1/pipelines/{id}/follow" },
+  getGraph: { method: "GET", path: "/api/v1/graph" },
   getHealth: { method: "GET", path: "/api/v1/health" },
   getLastReconcile: { method: "GET", path: "/api/v1/pipelines/{id}/reconcile" },
   getLiveness: { method: "GET", path: "/api/v1/health/live" },

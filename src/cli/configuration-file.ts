@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { type Document, isNode, isScalar, LineCounter, parseAllDocuments, Scalar } from "yaml";
+import type { Document, LineCounter } from "yaml";
 import type { Input } from "./api-client.ts";
 import { CliFailure, EXIT } from "./failure.ts";
 
@@ -19,8 +19,10 @@ export const FILE_HELP =
   "YAML or JSON: one configuration or several, as a list, under pipelines, or as documents; or folders of such files";
 
 /** From all the files, in the given order; a folder is read recursively, by file name. */
-export function readConfigurations(paths: readonly string[]): WrittenConfiguration[] {
-  const found = paths.flatMap(filesOf).flatMap(readFile);
+export async function readConfigurations(paths: readonly string[]): Promise<WrittenConfiguration[]> {
+  // Only here: the other commands need no YAML.
+  const yaml = await import("yaml");
+  const found = paths.flatMap(filesOf).flatMap((file) => readFile(yaml, file));
   if (found.length > 0) return found;
   throw new CliFailure(EXIT.failed, `There is no configuration in ${paths.join(", ")}.`);
 }
@@ -34,11 +36,12 @@ function filesOf(path: string): string[] {
     .sort();
 }
 
+type Yaml = typeof import("yaml");
 type Path = readonly (string | number)[];
 
-function readFile(file: string): WrittenConfiguration[] {
-  const lines = new LineCounter();
-  const documents = parseAllDocuments(readFileSync(file, "utf8"), { lineCounter: lines });
+function readFile(yaml: Yaml, file: string): WrittenConfiguration[] {
+  const lines = new yaml.LineCounter();
+  const documents = yaml.parseAllDocuments(readFileSync(file, "utf8"), { lineCounter: lines });
   return [...documents].flatMap((document) => {
     const [error] = document.errors;
     if (error !== undefined) throw new CliFailure(EXIT.failed, `${file} cannot be read: ${error.message}`);
@@ -47,13 +50,14 @@ function readFile(file: string): WrittenConfiguration[] {
     const list = Array.isArray(content) ? content : pipelines;
     const before: Path = Array.isArray(content) ? [] : ["pipelines"];
     if (Array.isArray(list)) {
-      return list.map((one, place) => written(file, document, lines, [...before, place], one));
+      return list.map((one, place) => written(yaml, file, document, lines, [...before, place], one));
     }
-    return content === null || content === undefined ? [] : [written(file, document, lines, [], content)];
+    return content === null || content === undefined ? [] : [written(yaml, file, document, lines, [], content)];
   });
 }
 
 function written(
+  yaml: Yaml,
   file: string,
   document: Document,
   lines: LineCounter,
@@ -65,17 +69,17 @@ function written(
     configuration: content as Configuration,
     name: typeof name === "string" && name !== "" ? name : "without a name",
     placeOf(pointer, line) {
-      const node = nearestNode(document, [...path, ...fieldsOf(pointer)]);
+      const node = nearestNode(yaml, document, [...path, ...fieldsOf(pointer)]);
       if (node?.range == null) return file;
       const start = lines.linePos(node.range[0]).line;
       // The text of a block begins on the line below its |.
-      const isBlock = isScalar(node) && node.type === Scalar.BLOCK_LITERAL;
+      const isBlock = yaml.isScalar(node) && node.type === yaml.Scalar.BLOCK_LITERAL;
       return `${file}:${isBlock && line !== undefined ? start + line : start}`;
     },
   };
 }
 
-function nearestNode(document: Document, path: Path) {
+function nearestNode({ isNode }: Yaml, document: Document, path: Path) {
   for (let length = path.length; length >= 0; length -= 1) {
     const node = length === 0 ? document.contents : document.getIn(path.slice(0, length), true);
     if (isNode(node)) return node;

@@ -1,9 +1,10 @@
+import { count, plural } from "../domain/counted.ts";
 import type { ApiAnswer } from "./api-client.ts";
 import type { Run } from "./api-types.ts";
 import type { Cli } from "./cli.ts";
 import { poll } from "./poll.ts";
 import type { ProgressDisplay, ProgressLine } from "./progress.ts";
-import { clock, count, localTime, plural } from "./words.ts";
+import { clock, localTime } from "./words.ts";
 
 export type StatusAnswer = ApiAnswer<"getPipelineStatus">;
 
@@ -68,7 +69,7 @@ export function runText(run: Run): string {
   return [
     rowsText(run),
     `${count(run.rows_per_second)} rows/s`,
-    plural(run.batches, "batch").replace(/hs$/, "hes"),
+    plural(run.batches, "batch", "batches"),
     clock(endedAt - Date.parse(run.started_at)),
   ].join("  ");
 }

@@ -1,10 +1,18 @@
 /** How texts look on a terminal. */
 
-const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+let segmenter: Intl.Segmenter | undefined;
+
+/** Made when it is first needed: that takes as long as a whole command. */
+function graphemesOf(text: string): Iterable<Intl.SegmentData> {
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
+  return segmenter.segment(text);
+}
 
 /** East Asian characters and emoji take two columns, combining marks none. */
 const WIDE =
   /^(?:\p{Emoji_Presentation}|.\u{FE0F}|[\u1100-\u115F\u2E80-\u303E\u3041-\uA4CF\uA960-\uA97F\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6\u{1F300}-\u{1F64F}\u{1F900}-\u{1F9FF}\u{20000}-\u{3FFFD}])/u;
+/** A character a column: most texts. */
+const NARROW = /^[\x20-\x7E]*$/;
 const INVISIBLE = /^[\p{Mn}\p{Me}\p{Cf}]+$/u;
 
 /** Everything that would move the cursor, control the terminal or change the text direction, including line breaks. */
@@ -27,8 +35,9 @@ function escaped(character: string): string {
 }
 
 export function textWidth(text: string): number {
+  if (NARROW.test(text)) return text.length;
   let width = 0;
-  for (const { segment } of graphemes.segment(text)) width += graphemeWidth(segment);
+  for (const { segment } of graphemesOf(text)) width += graphemeWidth(segment);
   return width;
 }
 
@@ -37,7 +46,7 @@ export function cut(text: string, width: number): string {
   if (textWidth(text) <= width) return text;
   let kept = "";
   let used = 0;
-  for (const { segment } of graphemes.segment(text)) {
+  for (const { segment } of graphemesOf(text)) {
     used += graphemeWidth(segment);
     if (used > width - 1) break;
     kept += segment;

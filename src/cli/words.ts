@@ -1,12 +1,4 @@
-/** Numbers and times as people read them. */
-
-export function count(number: number): string {
-  return number.toLocaleString("en");
-}
-
-export function plural(number: number, noun: string): string {
-  return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
-}
+/** Times as people read them. */
 
 /** A time from the API in this machine's time zone: 2026-01-31 12:00:00. */
 export function localTime(isoTime: string): string {

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type { CodedProblem, DefinedError, VitrinaError } from "../domain/error-catalogue.ts";
+import type { ChangesFrom } from "../domain/follow.ts";
 import type { PipelineConfig } from "../domain/pipeline.ts";
 import type { SinkAbilities, Target } from "../domain/target.ts";
 import type { StuckBackend } from "../observability/stuck-backends.ts";
@@ -66,6 +67,8 @@ export interface SourceDescription {
   accepts(address: string): boolean;
   /** Judges the text of a query, without asking the source. Throws QUERY_REFUSED. */
   checkQuery(query: string, surroundings: Pick<SourceSurroundings, "allowedSchemas">): Promise<void>;
+  /** What a query reads, by its text alone; written as targets of the same database are. */
+  namedTables(query: string): Promise<readonly string[]>;
   open(address: string, surroundings: SourceSurroundings & ReadingLimits): Promise<Source>;
   inspect(
     address: string,
@@ -77,6 +80,8 @@ export interface SourceSurroundings {
   readonly applicationName: string;
   /** What queries may read, including through views. */
   readonly allowedSchemas: readonly string[];
+  /** Left out: by a table. */
+  readonly changes?: ChangesFrom | undefined;
   /** Called with a server process of the source that does not end. */
   readonly onStuck?: ((backend: StuckBackend) => void) | undefined;
 }

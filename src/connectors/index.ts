@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { VitrinaError } from "../domain/error-catalogue.ts";
+import type { ChangesFrom } from "../domain/follow.ts";
 import { quoted } from "../domain/quoted.ts";
 import type { Target } from "../domain/target.ts";
 import type {
@@ -20,12 +21,15 @@ export interface Connectors {
   /** Throws if there is no such source. The signal ends its connections and whatever is under way on them. */
   source(of: SourceRef, endSignal?: AbortSignal): Promise<Source>;
   sink(target: Target): Promise<Sink>;
+  close(): Promise<void>;
 }
 
 /** The kinds of sources, and the addresses by the names of their connections. */
 interface ConfiguredSources {
   readonly descriptions: readonly SourceDescription[];
   readonly addresses: ReadonlyMap<string, string>;
+  /** How each tells of its changes, where it is not by a table. */
+  readonly changes: ReadonlyMap<string, ChangesFrom>;
 }
 
 interface ConnectorsConfig {
@@ -36,15 +40,21 @@ interface ConnectorsConfig {
 }
 
 export function openConnectors({ sources, reading, sinks, writing }: ConnectorsConfig): Connectors {
-  const sinkOf = onceForEachKind(sinks, ({ description, settings }) =>
-    description.open(settings, writing).then((sink) => withOptions(sink, description)),
-  );
+  const opened: Promise<Sink>[] = [];
+  const sinkOf = onceForEachKind(sinks, ({ description, settings }) => {
+    const sink = description.open(settings, writing);
+    opened.push(sink);
+    return sink.then((one) => withOptions(one, description));
+  });
   return {
     async source(of, endSignal) {
-      const { description, address } = findSource(sources, of);
-      return description.open(address, { ...reading, endSignal });
+      const { description, address, changes } = findSource(sources, of);
+      return description.open(address, { ...reading, changes, endSignal });
     },
     sink: async (target) => sinkOf(target),
+    async close() {
+      await Promise.allSettled(opened.map(async (sink) => (await sink).close?.()));
+    },
   };
 }
 
@@ -53,19 +63,23 @@ interface InspectorConfig {
   readonly reading: SourceSurroundings;
   readonly sinks: readonly ConfiguredSink[];
   readonly looking: InspectionSurroundings;
+  /** Connections to databases that a runner may prepare by itself. */
+  readonly ownConnections?: readonly string[];
 }
 
-export function openInspector({ sources, reading, sinks, looking }: InspectorConfig): Inspector {
+export function openInspector({ sources, reading, sinks, looking, ownConnections = [] }: InspectorConfig): Inspector {
   const inspectorOf = onceForEachKind(
     sinks,
     async ({ description, settings }): Promise<TargetInspector | undefined> => description.inspect?.(settings, looking),
   );
   return {
     sourceTypes: sources.descriptions.map(({ kind }) => kind),
+    recordsItself: (of) => ownConnections.includes(of.source_connection),
     checkQuery: async (of, query) => descriptionOf(sources, of).checkQuery(query, reading),
+    namedTables: async (of, query) => descriptionOf(sources, of).namedTables(query),
     async source(of) {
-      const { description, address } = findSource(sources, of);
-      return description.inspect(address, { ...reading, timeoutMs: looking.timeoutMs });
+      const { description, address, changes } = findSource(sources, of);
+      return description.inspect(address, { ...reading, changes, timeoutMs: looking.timeoutMs });
     },
     target: async (target) => inspectorOf(target),
   };
@@ -78,10 +92,18 @@ function descriptionOf({ descriptions }: ConfiguredSources, { source_type: type 
   throw new VitrinaError("NOT_SUPPORTED", `There is no source of type ${quoted(type)}; there are: ${known}.`);
 }
 
-function findSource(sources: ConfiguredSources, of: SourceRef): { description: SourceDescription; address: string } {
+interface FoundSource {
+  readonly description: SourceDescription;
+  readonly address: string;
+  readonly changes: ChangesFrom | undefined;
+}
+
+function findSource(sources: ConfiguredSources, of: SourceRef): FoundSource {
   const description = descriptionOf(sources, of);
   const address = sources.addresses.get(of.source_connection);
-  if (address !== undefined && description.accepts(address)) return { description, address };
+  if (address !== undefined && description.accepts(address)) {
+    return { description, address, changes: sources.changes.get(of.source_connection) };
+  }
   const connection = `"${of.source_connection}"`;
   const message =
     address === undefined

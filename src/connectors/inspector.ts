@@ -2,9 +2,12 @@ import type { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Column, Row } from "../domain/row.ts";
 import type { Target } from "../domain/target.ts";
 import type { CursorRules } from "../domain/watermark.ts";
+import type { FollowedTable, FollowPlan } from "../sql-analysis/follow-plan.ts";
+import type { FollowRequest, WatchedPosition } from "./follower.ts";
 import type { SinkRequest } from "./sink.ts";
 import type { ReadRequest, SourceRef } from "./source.ts";
 
+export type { FollowedTable, FollowPlan, ImagesOf } from "../sql-analysis/follow-plan.ts";
 export type { ReadRequest, SourceRef } from "./source.ts";
 
 /**
@@ -16,8 +19,12 @@ export type { ReadRequest, SourceRef } from "./source.ts";
 export interface Inspector {
   /** What a pipeline may have as its `source_type`. */
   readonly sourceTypes: readonly string[];
+  /** True where a run lets the source record its changes by itself, because the source is Vitrina's own. */
+  recordsItself(of: SourceRef): boolean;
   /** Judges the text of a query, without asking the source. Throws QUERY_REFUSED. */
   checkQuery(of: SourceRef, query: string): Promise<void>;
+  /** What a query reads, by its text alone: a view counts as itself. Written as targets of the same database are. */
+  namedTables(of: SourceRef, query: string): Promise<readonly string[]>;
   /** Throws where there is no connection of that name and type. */
   source(of: SourceRef): Promise<SourceInspector>;
   /** `undefined` where only a runner talks to targets of this kind. */
@@ -28,6 +35,8 @@ export interface Inspector {
 export interface SourceInspector {
   /** Called before any other question about a query. Throws QUERY_REFUSED if it does what it may not. */
   examine(query: string): Promise<ExaminedQuery>;
+  /** For each of these tables and views, the tables behind it; none where it does not exist. */
+  tablesBehind(names: readonly string[]): Promise<ReadonlyMap<string, readonly string[]>>;
   /** The tables whose changes do not move the incremental key, so that no incremental load notices them. */
   unseenTables(query: string, key: string): Promise<readonly string[]>;
   cursorColumnProblems(columns: readonly Column[], rules: CursorRules): readonly VitrinaError[];
@@ -49,6 +58,16 @@ export interface SourceInspector {
   canSeek(request: ReadRequest, batchSize: number): Promise<boolean>;
   /** True when a session that put this mark into its database is in the same database as the reader. */
   seesMark(mark: string): Promise<boolean>;
+  /** How the changes of each table of a query find the keys that they concern: the plan that a run follows, too. */
+  followPlan(request: FollowRequest): Promise<FollowPlan>;
+  /** Indexes that the statements of a plan lack, so that they would read large tables as a whole. */
+  followIndexes(plan: FollowPlan): Promise<readonly FollowIndex[]>;
+  /** How far the source records the changes of these tables. */
+  changesState(tables: readonly FollowedTable[]): Promise<ChangesState>;
+  /** The SQL that its owner runs so that the changes of these tables, and of no others, are recorded. */
+  changesScript(tables: readonly FollowedTable[], purpose: ScriptPurpose): Promise<string>;
+  /** What is recorded and not in these marts yet, by their pipelines. */
+  changesWaiting(positions: readonly WatchedPosition[]): Promise<ReadonlyMap<string, WaitingChanges>>;
   /** Examines the query, too. On a connection of its own, which the signal ends. */
   preview(request: PreviewRequest, signal: AbortSignal): Promise<Preview>;
   close(): Promise<void>;
@@ -57,6 +76,42 @@ export interface SourceInspector {
 interface ExaminedQuery {
   readonly columns: readonly Column[];
   readonly problems: readonly VitrinaError[];
+}
+
+/** `diff`: only what the source lacks, or has too much. */
+export type ScriptPurpose = "install" | "remove" | "diff";
+
+export interface FollowIndex {
+  /** `schema.table`: whose changes are looked up without it. */
+  readonly table: string;
+  /** The table that is read as a whole for that. */
+  readonly scans: string;
+  readonly statement: string;
+}
+
+/**
+ * - `recorded`: every change is.
+ * - `missing`: none is.
+ * - `different`: not as the plan needs it, for the reason that is given: a column is missing, a trigger is off.
+ */
+export interface TableRecording {
+  readonly table: string;
+  readonly state: "recorded" | "missing" | "different";
+  readonly reason: string | null;
+}
+
+export interface ChangesState {
+  readonly tables: readonly TableRecording[];
+  /** What the owner of the source should know. */
+  readonly warnings: readonly string[];
+}
+
+export interface WaitingChanges {
+  readonly changes: number;
+  /** Null where none waits. */
+  readonly oldestSeconds: number | null;
+  /** Where changes come from a replication slot: what the server keeps for it. */
+  readonly slot?: { readonly name: string; readonly keptBytes: number } | undefined;
 }
 
 /**

@@ -32,6 +32,8 @@ export interface Sink<T extends Target = Target, Options = unknown> {
   clearAway(request: ClearAwayRequest<T, Options>): Promise<Date | null>;
   /** Brings back the target as it was before the last full load. Undefined for sinks that do not keep it. */
   restorePrevious?(request: RestoreRequest<T>): Promise<void>;
+  /** Gives up whatever is kept between runs. */
+  close?(): Promise<void>;
 }
 
 interface ClearAwayRequest<T extends Target, Options> {
@@ -101,7 +103,11 @@ export interface KeptCheckpoint {
 }
 
 type LoadRequest =
-  | { readonly kind: "upsert" }
+  | {
+      readonly kind: "upsert";
+      /** Batches come with keys, and rows of the target whose row is gone are deleted: see `SinkWriter.write`. */
+      readonly deletes?: boolean;
+    }
   | {
       readonly kind: "replace";
       /** Names what an unfinished load leaves behind, so that it can be continued. */
@@ -128,8 +134,13 @@ export interface BatchResult {
   readonly rows_written: number;
   readonly rows_unchanged: number;
   readonly rows_deduplicated: number;
+  /** Rows of the target whose key came without a row. */
+  readonly rows_deleted: number;
   readonly rejects: readonly RejectedRow[];
 }
+
+/** The values of a key as texts, in the order of the writer's `key`. None of them is null. */
+export type TargetKey = readonly string[];
 
 /** The keys a batch covers: after `after`, up to `upTo`; null means unbounded, and up to an empty position there is none. */
 export interface KeyRange {
@@ -204,8 +215,22 @@ export interface SinkWriter {
   /**
    * False for `setRefusedAside`: a row that the target refuses may end the write, or its commit, with an error of class
    * `row`. True: such rows are set aside one by one, which costs the target more.
+   *
+   * `keys` only for an upsert load that `deletes`: the batch has all the rows that the source has for them. What the
+   * target has for one of them, and no row of the batch accounts for, is deleted with the batch. A refused row accounts
+   * for its key: what the target had for it stays. Keys are the same when the target takes them for the same; a text that
+   * its key cannot hold is the key of no row. They may come more than once, and in any number.
    */
-  write(batch: RowBatch, place: BatchPlace, setRefusedAside: boolean): Promise<WrittenBatch>;
+  write(
+    batch: RowBatch,
+    place: BatchPlace,
+    setRefusedAside: boolean,
+    keys?: readonly TargetKey[],
+  ): Promise<WrittenBatch>;
+  /** How many rows the target has, after `begin`; counted no further than `limit`. */
+  countUpTo(limit: number): Promise<number>;
+  /** For how many of these keys, each different from the others, the target has a row. */
+  countKeys(keys: readonly TargetKey[]): Promise<number>;
   /** After the last batch. Throws when the guard forbids what would be deleted. */
   finish(guard: DeletionGuard): Promise<FinishedLoad>;
   /** The load was refused as a whole: what exists of it is removed, so that the next one starts from nothing. */
@@ -217,6 +242,8 @@ export interface SinkWriter {
   readonly pull?: ((request: ReadRequest, limit: number) => Promise<PulledBatch | undefined>) | undefined;
   /** The snapshot in which every batch is pulled; another session of that database can read in it, too. */
   readonly snapshot?: (() => Promise<string>) | undefined;
+  /** Instead of `close`, when nothing went wrong and nothing is under way: what it holds may serve the next run. */
+  rest?(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -234,6 +261,14 @@ export interface ComparisonRequest<T extends Target = Target, Options = unknown>
    * set aside one by one, which costs the target more.
    */
   readonly setRefusedAside: boolean;
+  /** Compare no more than about one of so many parts of the keys after this position. */
+  readonly part?: ComparedPart | undefined;
+}
+
+interface ComparedPart {
+  readonly after: ScanPosition | null;
+  /** 1: to the end. */
+  readonly parts: number;
 }
 
 /**
@@ -250,6 +285,8 @@ export interface ComparisonRequest<T extends Target = Target, Options = unknown>
 export interface Comparison {
   readonly key: readonly string[];
   readonly columns: readonly string[];
+  /** What of the target is compared, if it is not the whole: only rows of the source with these keys are to be added. */
+  readonly range?: KeyRange | undefined;
   /** `pending`: the next run reads these rows, so a difference in them is counted separately. */
   add(batch: RowBatch, standing: "settled" | "pending"): Promise<void>;
   /** After the last row; lists up to `limit` keys of each kind. */

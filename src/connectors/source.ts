@@ -1,8 +1,9 @@
 import type { ScanPosition } from "../domain/checkpoint.ts";
 import type { Column } from "../domain/row.ts";
 import type { MarkedTable, SourceMark } from "../domain/source-mark.ts";
-import type { CursorRules, EndOfLoad, Horizon, NextStart } from "../domain/watermark.ts";
-import type { RowBatch } from "./row-batch.ts";
+import type { CursorRules, EndOfLoad, Horizon, KnownNulls, NextStart } from "../domain/watermark.ts";
+import type { ChangeWatch, Follower, FollowRequest } from "./follower.ts";
+import type { SourceReader } from "./source-reader.ts";
 
 /**
  * Where rows come from.
@@ -28,7 +29,7 @@ export interface Source {
   partsReachBack(query: string, key: string, parts: readonly MarkedTable[], value: string): Promise<boolean>;
 
   /** Throws when the columns cannot serve as a cursor of this query. */
-  requireUsableCursor(query: string, columns: readonly Column[], rules: CursorRules): Promise<void>;
+  requireUsableCursor(query: string, columns: readonly Column[], rules: CursorRules): Promise<KnownNulls>;
   /** True when it is proven that no two rows of the query have the same non-null values in these columns. */
   isUnique(query: string, columns: readonly string[]): Promise<boolean>;
   /** Taken before the first read of an incremental load: nothing older can still become visible. */
@@ -39,6 +40,12 @@ export interface Source {
   canSeek(request: ReadRequest, batchSize: number): Promise<boolean>;
   /** How many rows the planner expects the read to give; null if it can only guess. */
   estimateRows(request: ReadRequest): Promise<number | null>;
+  /** Follows the changes of one query, which was examined; left out where a source cannot tell of changes. */
+  openFollower?(request: FollowRequest): Promise<Follower>;
+  /** Left out together with `openFollower`. */
+  watchChanges?(): Promise<ChangeWatch>;
+  /** Gives up connections that it can open again, because nothing is asked for a while. */
+  rest?(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -66,9 +73,9 @@ export interface ReadRequest {
   /**
    * Rows without a value in the first ordering column: read last, left out, or the only ones read. A row that lacks one
    * of the other ordering columns is read after every position that has not passed its first value. `none`: a check has
-   * shown that no row lacks any of them.
+   * shown that no row lacks any of them. `first`: read first, whatever the position, so that the reader can refuse them.
    */
-  readonly nulls: "last" | "excluded" | "only" | "none";
+  readonly nulls: "last" | "excluded" | "only" | "none" | "first";
   /** True: the ordering columns are the key. A second row with a key would be skipped; it ends the read instead. */
   readonly eachOnce?: boolean;
 }
@@ -85,15 +92,4 @@ export interface KeyChoice {
   readonly keys: readonly (readonly string[])[];
   /** True: compare texts, because a key may not be a value of the column's type. An index cannot help then. */
   readonly byText: boolean;
-}
-
-export interface ReadBatch extends RowBatch {
-  /** True: nothing follows. */
-  readonly isLast: boolean;
-}
-
-export interface SourceReader {
-  /** Up to `limit` rows in order; fewer at the end, or when rows are so wide that they would fill the memory. */
-  read(limit: number): Promise<ReadBatch>;
-  close(): Promise<void>;
 }

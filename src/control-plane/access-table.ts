@@ -20,6 +20,7 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   resetPipelineState: "admin",
   keepPipelineState: "admin",
   setPipelineState: "admin",
+  getGraph: "viewer",
 
   // Versions
   listVersions: "viewer",
@@ -37,6 +38,11 @@ export const ACCESS: Readonly<Record<string, Role | "anyone">> = {
   validateConfiguration: "editor",
   previewPipeline: "editor",
   previewQuery: "editor",
+
+  // Following changes
+  getFollowPlan: "operator",
+  getFollowScript: "operator",
+  getFollowStatus: "viewer",
 
   // Runs
   listAllRuns: "viewer",

@@ -38,6 +38,7 @@ export async function registerDocumentation(api: Api, { version, targets, inspec
       tags: [
         { name: "pipelines", description: "Configure pipelines, run and pause them." },
         { name: "trying out", description: "Find out what a configuration would do, without doing it." },
+        { name: "follow", description: "Marts that follow every change of their source." },
         { name: "runs", description: "What runs did." },
         { name: "events", description: "What changes, as it changes." },
         { name: "versions", description: "What pipelines were configured like before." },

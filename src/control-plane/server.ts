@@ -16,10 +16,13 @@ import { EventFeed } from "./changes/event-feed.ts";
 import { eventRoutes } from "./changes/routes.ts";
 import { limitConcurrency, takeTurns } from "./concurrency-limit.ts";
 import { handleClientError, handleError, handleUnknownPath, withOtherMethodsRefused } from "./error-handler.ts";
+import { followRoutes } from "./follow/routes.ts";
+import { graphRoutes } from "./graph/routes.ts";
 import { healthRoutes } from "./health/routes.ts";
 import { keyRoutes } from "./keys/routes.ts";
-import { createPipelineGauges, type PipelineGauges } from "./metrics/pipeline-gauges.ts";
-import { countRequests, metricsRoutes } from "./metrics/routes.ts";
+import { createFollowGauges } from "./metrics/follow-gauges.ts";
+import { createPipelineGauges } from "./metrics/pipeline-gauges.ts";
+import { countRequests, metricsRoutes, type ScrapedGauges } from "./metrics/routes.ts";
 import { hideFromDocumentation, registerDocumentation } from "./openapi.ts";
 import { applyRoute } from "./pipelines/apply.ts";
 import { pipelineRoutes, reloadConfigRoute } from "./pipelines/routes.ts";
@@ -57,8 +60,7 @@ export async function buildServer(given: Omit<ApiParts, "asking">): Promise<Api>
   logRequests(api, parts.log);
   makeRequestsRepeatable(api, parts.store.answers, parts.log);
   countRequests(api, parts.registry);
-  const gauges = createPipelineGauges(parts.registry, parts.store.monitoring, parts.log);
-  const watching = { ...watchChanges(api, parts), gauges };
+  const watching = { ...watchChanges(api, parts), gauges: openGauges(api, parts) };
   closePromptly(api);
 
   await api.register(helmet, SECURITY_HEADERS);
@@ -116,10 +118,16 @@ function watchChanges(api: Api, { store, log }: ApiParts): Watching {
   return { listener, feed };
 }
 
+function openGauges(api: Api, parts: ApiParts): ScrapedGauges {
+  const ofFollowing = createFollowGauges(parts);
+  api.addHook("preClose", () => ofFollowing.close());
+  return { ofPipelines: createPipelineGauges(parts.registry, parts.store.monitoring, parts.log), ofFollowing };
+}
+
 async function registerRoutes(
   api: Api,
   parts: ApiParts,
-  { listener, feed, gauges }: Watching & { readonly gauges: PipelineGauges },
+  { listener, feed, gauges }: Watching & { readonly gauges: ScrapedGauges },
 ): Promise<void> {
   const open = { schema: { hide: true }, config: { access: "anyone" } } as const;
   api.get("/", open, (_, reply) => reply.redirect("/docs"));
@@ -146,6 +154,8 @@ async function registerRoutes(
         eventRoutes(scope, parts, feed);
         reconcileRoutes(scope, parts);
         rejectRoutes(scope, parts);
+        followRoutes(scope, parts);
+        graphRoutes(scope, parts);
         healthRoutes(scope, parts);
         metricsRoutes(scope, parts.registry, gauges);
         keyRoutes(scope, parts);

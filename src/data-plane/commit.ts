@@ -1,5 +1,6 @@
-import type { BatchResult, FinishedLoad, Uncommitted, WrittenBatch } from "../connectors/sink.ts";
+import type { BatchResult, FinishedLoad, TargetKey, Uncommitted, WrittenBatch } from "../connectors/sink.ts";
 import type { ScanPosition } from "../domain/checkpoint.ts";
+import { plural } from "../domain/counted.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import { repeatedKey } from "../domain/reading-plan.ts";
 import type { BatchCounters } from "../domain/run.ts";
@@ -24,12 +25,15 @@ export interface BatchFacts {
   effort(): BatchEffort;
   /** Earlier rejects that this batch settles. If refused again, they are replaced. */
   readonly settledRejects?: readonly number[];
+  /** What the batch stands for: the target's rows of these keys are deleted where it has none. */
+  readonly keys?: readonly TargetKey[] | undefined;
 }
 
 export interface CommittedBatch {
   readonly lease: LeaseView;
   readonly batchNo: number;
   readonly counters: BatchCounters;
+  readonly rowsDeleted: number;
   readonly effort: BatchEffort;
 }
 
@@ -166,8 +170,8 @@ export class TooManyRejects extends VitrinaError {
 /** What is recorded of a batch. Throws when it must not be committed. */
 function progressOf(
   load: Load,
-  { rejects, ...counts }: BatchResult,
-  { read, transformed, position, effort, settledRejects = [] }: BatchFacts,
+  { rejects, rows_deleted: rowsDeleted, ...counts }: BatchResult,
+  { read, transformed, position, effort, settledRejects = [], keys }: BatchFacts,
 ): BatchProgress {
   const { rejected, batchNo, limits } = load.progress;
   if (load.read.eachOnce && counts.rows_deduplicated > 0) throw repeatedKey(load.writer.key);
@@ -175,7 +179,7 @@ function progressOf(
     const first = rejects.slice(0, SHOWN_REJECTS).map((reject) => describeReject(load, reject));
     const last = rejects.at(-1)?.reason;
     throw new TooManyRejects(
-      `The target refused more than ${limits.maxRejects} rows; the last because: ${last}`,
+      `The target refused more than ${plural(limits.maxRejects, "row")}; the last because: ${last}`,
       first,
     );
   }
@@ -187,7 +191,9 @@ function progressOf(
     effort: effort(),
     rejects: rejects.map((reject) => describeReject(load, reject)),
     settledRejects,
-    fillsTarget: load.incremental !== undefined && counts.rows_written + counts.rows_unchanged > 0,
+    rowsDeleted,
+    fillsTarget:
+      (load.incremental !== undefined || keys !== undefined) && counts.rows_written + counts.rows_unchanged > 0,
     counters: {
       ...counts,
       rows_read: read,
@@ -206,7 +212,7 @@ function describeReject({ transform, writer }: Load, { row, code, error }: Batch
 
 function advance(
   { progress }: Load,
-  { position, counters, settledRejects, fillsTarget }: BatchProgress,
+  { position, counters, settledRejects, rowsDeleted, fillsTarget }: BatchProgress,
   lease: LeaseView,
   { effort }: BatchFacts,
 ): CommittedBatch {
@@ -214,6 +220,9 @@ function advance(
   progress.batchNo += 1;
   progress.rejected += Math.max(0, counters.rows_rejected - settledRejects.length);
   progress.limits = lease;
-  if (fillsTarget && progress.targetMark !== null) progress.targetMark = { ...progress.targetMark, filled: true };
-  return { lease, batchNo: progress.batchNo, counters, effort: effort() };
+  const mayBeEmpty = !fillsTarget && rowsDeleted > 0;
+  if (progress.targetMark !== null && (fillsTarget || mayBeEmpty)) {
+    progress.targetMark = { ...progress.targetMark, filled: fillsTarget };
+  }
+  return { lease, batchNo: progress.batchNo, counters, rowsDeleted, effort: effort() };
 }

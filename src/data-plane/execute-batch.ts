@@ -1,15 +1,17 @@
 import { isDeepStrictEqual } from "node:util";
 import { batchOfRows, type RowBatch } from "../connectors/row-batch.ts";
 import type { BatchPlace } from "../connectors/sink.ts";
-import type { ReadBatch, SourceReader } from "../connectors/source.ts";
+import type { ReadBatch, SourceReader } from "../connectors/source-reader.ts";
 import type { ScanPosition } from "../domain/checkpoint.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import { endAskedFor } from "../domain/pipeline-status.ts";
 import { repeatedKey } from "../domain/reading-plan.ts";
 import type { Row } from "../domain/row.ts";
+import { cursorIsNull } from "../domain/watermark.ts";
 import type { BatchEffort } from "../meta-store/ports/batch-commit.ts";
 import { faultPoint } from "../observability/fault-points.ts";
 import { type BatchFacts, type CommittedBatch, commitBatch, commitFenced } from "./commit.ts";
+import { requireKeptKeys } from "./kept-keys.ts";
 import type { EarlyEnd, Load } from "./run-context.ts";
 
 /** Rows per batch while rows are refused: finding them takes time, and a request to pause waits for it. */
@@ -102,7 +104,8 @@ function readAndWrite(load: Load, snapshot?: string): Mover {
 
   const readNext = async (limit: number): Promise<TimedBatch> => {
     const startedAt = performance.now();
-    reader ??= await source.open({ ...read, after: progress.position, snapshot });
+    const nulls = load.incremental?.mayMeetNulls ? "first" : read.nulls;
+    reader ??= await source.open({ ...read, nulls, after: progress.position, snapshot });
     const batch = await reader.read(limit);
     return { batch, readMs: performance.now() - startedAt };
   };
@@ -137,6 +140,7 @@ interface TimedBatch {
 
 async function moveBatch(load: Load, { batch, readMs }: TimedBatch, last: boolean): Promise<CommittedBatch> {
   requireNewKey(load, batch);
+  requireCursor(load, batch);
   const position = positionOf(load, batch);
   const bytes = load.dataPath === "stream" ? bytesOf(batch) : 0;
   const startedAt = performance.now();
@@ -158,11 +162,13 @@ function bytesOf(batch: RowBatch): number {
   return batch.copyText().reduce((sum, piece) => sum + piece.length, 0);
 }
 
-export async function transformed({ transform, dataPath, control }: Load, batch: RowBatch): Promise<RowBatch> {
+export async function transformed(load: Load, batch: RowBatch): Promise<RowBatch> {
+  const { transform, dataPath, control } = load;
   if (dataPath !== "rows") return batch;
-  const rows = await transform.apply(batch.rows(), control.endSignal);
+  const output = batchOfRows(await transform.apply(batch.rows(), control.endSignal));
   await faultPoint("batch_transformed");
-  return batchOfRows(rows);
+  requireKeptKeys(load, batch, output);
+  return output;
 }
 
 /** Writes and commits a batch as a whole; if the target refuses any of its rows, a second time without them. */
@@ -173,10 +179,10 @@ export async function writeBatch(
   facts: BatchFacts,
 ): Promise<CommittedBatch> {
   try {
-    return await commitBatch(load, await load.writer.write(batch, place, false), facts);
+    return await commitBatch(load, await load.writer.write(batch, place, false, facts.keys), facts);
   } catch (error) {
     if (!isFaultOfRows(error)) throw error;
-    return commitBatch(load, await load.writer.write(batch, place, true), facts);
+    return commitBatch(load, await load.writer.write(batch, place, true, facts.keys), facts);
   }
 }
 
@@ -196,6 +202,13 @@ function positionOf({ read, columns, progress }: Load, batch: RowBatch): ScanPos
   const last = placeOf(batch.last());
   if (isWhole(last)) return last;
   return batch.rows().map(placeOf).findLast(isWhole) ?? progress.position;
+}
+
+/** Rows without the cursor come first, so that they are refused before anything is written. */
+function requireCursor({ incremental, pipeline: { incremental_key: key }, columns }: Load, batch: RowBatch): void {
+  if (key === null || !incremental?.mayMeetNulls) return;
+  const value = batch.first()?.[columns.findIndex(({ name }) => name === key)];
+  if (value === null) throw cursorIsNull(key);
 }
 
 /** Two rows with the same key may stand on either side of a batch boundary. Only the sink knows which texts are one key. */

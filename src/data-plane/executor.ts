@@ -1,15 +1,10 @@
 import { VitrinaError } from "../domain/error-catalogue.ts";
-import { mayPass } from "../domain/retry-policy.ts";
-import type { Watermark } from "../domain/watermark.ts";
 import { faultPoint } from "../observability/fault-points.ts";
-import { databaseError } from "../postgres/errors.ts";
-import { commitFenced, commitGivenUp, commitLoad, TooManyRejects } from "./commit.ts";
-import { moveBatches } from "./execute-batch.ts";
-import { isInParts, openLoad } from "./load.ts";
-import { retryRejects } from "./retry-rejects.ts";
-import { readRowsWithoutCursor } from "./rows-without-cursor.ts";
-import type { EarlyEnd, IncrementalLoad, Load, RunContext } from "./run-context.ts";
-import { markTarget, requireNotAhead, requireSameTarget, takeMark } from "./target-loss.ts";
+import { executeLoad } from "./execute-load.ts";
+import { executeFollow } from "./follow/execute-follow.ts";
+import { isInParts, openLoad, openReading } from "./load.ts";
+import type { EarlyEnd, LoadScope, RunContext } from "./run-context.ts";
+import { requireNotAhead } from "./target-loss.ts";
 
 /** `finished_in_parts`: complete, but read at several moments. */
 export type ExecutionEnd = "finished" | "finished_in_parts" | EarlyEnd;
@@ -19,128 +14,40 @@ export async function executePipeline(run: RunContext): Promise<ExecutionEnd> {
   const { parts, pipeline, commit } = run;
   requireNotAhead(pipeline, await parts.store.state.get(pipeline.id));
   try {
-    return await executeLoad(run);
+    const end = await execute(run);
+    if (end === "finished" || end === "finished_in_parts") await faultPoint("before_finish");
+    return end;
   } catch (error) {
     if (error instanceof VitrinaError && error.code === "TARGET_AHEAD") await commit.noteTargetAhead();
     throw error;
   }
 }
 
-async function executeLoad(run: RunContext): Promise<ExecutionEnd> {
-  const { commit, report } = run;
-  const { log, observer } = report;
-  const load = await observer.timeStage("open", () => openLoad(run));
+/** What is done: everything is loaded, what lies after the cursor, or what changes concern. A sweep compares everything. */
+async function execute(run: RunContext): Promise<ExecutionEnd> {
+  const { parts, pipeline, commit } = run;
+  if (pipeline.mode === "follow") return executeFollow(run);
+  const { sweepWanted } = await parts.store.follow.get(pipeline.id);
+  const end = await loadOnce(run, pipeline.mode === "incremental" && !sweepWanted ? "after_cursor" : "everything");
+  // What was read in parts is read again by the run that follows, which sweeps then.
+  if (sweepWanted && end === "finished") await commit.noteSwept(0, null);
+  return end;
+}
+
+async function loadOnce(run: RunContext, scope: LoadScope): Promise<ExecutionEnd> {
+  const { observer } = run.report;
+  const opened: { close(): Promise<void> }[] = [];
   try {
-    const { dataPath, dataPathReason, estimatedRows, resumed, notes } = load;
-    const { strategy } = load.writer;
-    await commit.describeRun({ dataPath, strategy, estimatedRows, resumed, notes });
-    log.info(
-      { data_path: dataPath, why: dataPathReason, strategy, estimated_rows: estimatedRows, resumed },
-      "load opened",
-    );
-    for (const { code, message, hint } of load.writer.warnings ?? []) log.warn({ code, hint }, message);
-    if (load.startsAnew) await beginLoad(load);
-    await markTargetOnce(load);
-    await faultPoint("prepared");
-    await retryRejects(load);
-    await readRowsWithoutCursor(load);
-    const stop = await observer
-      .timeStage("batches", () => moveBatches(load))
-      .catch((error: unknown) => giveUpRepeated(load, error));
+    const load = await observer.timeStage("open", async () => {
+      const reading = await openReading(run);
+      opened.push(reading);
+      return openLoad(reading, scope);
+    });
+    opened.unshift(load);
+    const stop = await executeLoad(load);
     if (stop !== undefined) return stop;
-    await faultPoint("load_read");
-    await observer.timeStage("end", () => endLoad(load));
-    await faultPoint("before_finish");
     return isInParts(load) ? "finished_in_parts" : "finished";
-  } catch (error) {
-    if (error instanceof TooManyRejects) await commit.keepRejects(error.rejects);
-    throw error;
   } finally {
-    await load.close();
+    for (const part of opened) await part.close();
   }
-}
-
-async function beginLoad(load: Load): Promise<void> {
-  const prepared = await load.writer.begin();
-  if (prepared !== undefined) await commitFenced(load, prepared);
-}
-
-/** A full load is compared with the target as it is when it begins; the mark of an incremental one is its checkpoint's. */
-async function markTargetOnce(load: Load): Promise<void> {
-  const { progress, incremental, startsAnew } = load;
-  const isKnown = incremental === undefined ? !startsAnew : progress.targetMark?.identity !== undefined;
-  if (!isKnown) progress.targetMark = await markTarget(load);
-}
-
-/** Everything was read and written: make it visible, or record where the next load starts. */
-function endLoad(load: Load): Promise<void> {
-  return load.incremental === undefined ? endFullLoad(load) : endIncrementalLoad(load, load.incremental);
-}
-
-async function endFullLoad(load: Load): Promise<void> {
-  const { pipeline, writer, progress, report } = load;
-  await requireSameTarget(load, progress.targetMark);
-  const guard = { allowEmpty: pipeline.allow_empty, maxDeletePercent: progress.limits.maxDeletePercent };
-  let isVisible = false;
-  try {
-    const finished = await writer.finish(guard);
-    const commit = async (): Promise<void> => {
-      await finished.commit();
-      isVisible = true;
-    };
-    await commitLoad(load, { ...finished, commit });
-    report.observer.rowsDeleted(finished.rows_deleted);
-  } catch (error) {
-    // What readers already see is not given up, even if the meta-store does not know of it yet.
-    if (isVisible) throw error;
-    await giveUpLoad(load, error);
-  }
-}
-
-async function endIncrementalLoad(load: Load, incremental: IncrementalLoad): Promise<void> {
-  const { writer, source, progress, commit, fingerprint } = load;
-  const next = await source.nextStart({
-    keyType: incremental.keyType,
-    previous: incremental.previous,
-    candidate: incremental.candidate,
-    reached: reachedBy(load, incremental.keepsId),
-    safe: incremental.safePoint,
-    ceiling: incremental.ceiling,
-  });
-  // First the copy beside the data: a position left there would later seem to be ahead of the watermark.
-  await writer.commits.kept?.forget();
-  const mark = await takeMark(load);
-  // Checked after the mark is taken: a target emptied in between would be recorded as rightly empty.
-  await requireSameTarget(load, progress.targetMark);
-  await commit.moveWatermark(next, fingerprint, mark);
-  await faultPoint("watermark_moved");
-}
-
-/** The part of the position that the watermark keeps: the rest only tells rows with the same cursor apart. */
-function reachedBy({ pipeline, read, progress }: Load, keepsId: boolean): Watermark | null {
-  const partOf = (name: string | null): string | null =>
-    name === null ? null : (progress.position?.[read.orderBy.indexOf(name)] ?? null);
-  const value = partOf(pipeline.incremental_key);
-  return value === null ? null : { value, id: keepsId ? partOf(pipeline.incremental_id_key) : null };
-}
-
-/** Continued after the key, the load would never reach its second row. */
-async function giveUpRepeated(load: Load, error: unknown): Promise<never> {
-  if (error instanceof VitrinaError && error.code === "KEY_NOT_UNIQUE_IN_SOURCE") return giveUpLoad(load, error);
-  throw error;
-}
-
-/**
- * The load was read to its end and refused as a whole, by the guard or by a unique key. Continued, it would be refused
- * forever, even after the source is fixed: so the next run reads everything from the start.
- */
-async function giveUpLoad(load: Load, error: unknown): Promise<never> {
-  const { retry } = databaseError(error, "end the load");
-  if (!mayPass(retry) && retry !== "fenced") {
-    await load.writer
-      .giveUp()
-      .then((givenUp) => commitGivenUp(load, givenUp))
-      .catch(() => undefined);
-  }
-  throw error;
 }

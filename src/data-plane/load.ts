@@ -1,6 +1,6 @@
 import type { SinkWriter } from "../connectors/sink.ts";
 import type { ReadRequest } from "../connectors/source.ts";
-import { configFingerprint, resumePosition } from "../domain/checkpoint.ts";
+import { configFingerprint, resumePosition, type ScanPosition } from "../domain/checkpoint.ts";
 import type { Pipeline } from "../domain/pipeline.ts";
 import {
   type ChosenDataPath,
@@ -17,33 +17,58 @@ import { type Horizon, isTimeType } from "../domain/watermark.ts";
 import type { PipelineState } from "../meta-store/ports/state.ts";
 import { databaseError } from "../postgres/errors.ts";
 import { openChain } from "../tasks/open-chain.ts";
-import { openSource } from "./open-source.ts";
-import type { IncrementalLoad, Load, OpenRun, RunContext } from "./run-context.ts";
+import { type OpenedSource, openSource } from "./open-source.ts";
+import type { IncrementalLoad, Load, LoadScope, OpenRun, ReadingRun, RunContext } from "./run-context.ts";
 import { requireSourceOf } from "./source-change.ts";
 import { requireTargetOf } from "./target-loss.ts";
 
-export async function openLoad(run: RunContext): Promise<Load> {
+/** Opens what every load of the run shares. */
+export async function openReading(run: RunContext): Promise<ReadingRun & { close(): Promise<void> }> {
   const { parts, pipeline, control } = run;
   const plan = parseTaskPlan(pipeline, parts.targets);
-  const { source, columns } = await openSource(parts.connectors, pipeline, plan, control.cancelSignal);
-  const opened: { close(): Promise<void> }[] = [source];
+  const opened = await openSource(parts.connectors, pipeline, plan, control.cancelSignal);
   try {
-    const transform = await openChain(parts.tasks, plan.transforms, columns);
-    opened.push(transform);
-    const writer = await openWriter(run, plan, withPlainTypes(transform.columns, columns));
-    opened.push(writer);
-    const fingerprint = configFingerprint(pipeline);
-    const open = { ...run, plan, fingerprint, source, columns, transform, writer };
-    return { ...(await planLoad(open)), close: () => closeAll(opened) };
+    const reading = await openReadingFrom(run, plan, opened);
+    return { ...reading, close: () => closeAll([opened.source, reading]) };
   } catch (error) {
-    await closeAll(opened);
+    await closeAll([opened.source]);
     throw error;
   }
 }
 
+/** The same from a source that is open, and stays open. */
+export async function openReadingFrom(
+  run: RunContext,
+  plan: TaskPlan,
+  { source, columns }: OpenedSource,
+): Promise<ReadingRun & { close(): Promise<void> }> {
+  const transform = await openChain(run.parts.tasks, plan.transforms, columns);
+  return { ...run, plan, source, columns, transform, close: () => closeAll([transform]) };
+}
+
+/** Opens the target. `mayContinue`: an unfinished load of the same scope is continued. */
+export async function openLoad(run: ReadingRun, scope: LoadScope, mayContinue = true): Promise<Load> {
+  const { plan, columns, transform } = run;
+  const writer = await openWriter(run, plan, scope, withPlainTypes(transform.columns, columns));
+  try {
+    const open = { ...run, scope, fingerprint: configFingerprint(configOf(run.pipeline, scope)), writer };
+    const planned = scope === "keys" ? await planKeys(open) : await planLoad(open, mayContinue);
+    return { ...planned, close: () => closeAll([writer]) };
+  } catch (error) {
+    await closeAll([writer]);
+    throw error;
+  }
+}
+
+/** An incremental pipeline that reads everything does so as a full one: neither continues what the other left. */
+function configOf(pipeline: Pipeline, scope: LoadScope): Pipeline {
+  return scope === "everything" && pipeline.mode === "incremental" ? { ...pipeline, mode: "full" } : pipeline;
+}
+
 /** Once everything is open: decides how much of the checkpoint is used, where the load starts, and how rows travel. */
-async function planLoad(run: OpenRun): Promise<Omit<Load, "close">> {
-  const { pipeline, plan, fingerprint, source, columns, writer } = run;
+async function planLoad(run: OpenRun, mayContinue: boolean): Promise<Omit<Load, "close">> {
+  const { scope, plan, fingerprint, source, columns, writer } = run;
+  const pipeline = configOf(run.pipeline, scope);
   const known = await currentState(run);
   requireStateOf(pipeline, known, fingerprint);
   const { state, startsOver } = await requireSourceOf(run, await requireTargetOf(run, known));
@@ -57,33 +82,54 @@ async function planLoad(run: OpenRun): Promise<Omit<Load, "close">> {
     isUnique: (names) => source.isUnique(plan.readerQuery, names),
   });
   const read = { query: plan.readerQuery, columns, ...order, eachOnce: wantsEachKeyOnce(pipeline, hasTransforms) };
-  const after = startPosition(pipeline, state, fingerprint, writer.resumed);
+  const after = startPosition(pipeline, state, fingerprint, writer.resumed && mayContinue);
   const resumed = after !== null && after === resumePosition(state, fingerprint);
   const { dataPath, reason } = await dataPathOf(run, { ...read, after });
-  const { batch_size: batchSize, max_rejects: maxRejects, max_delete_percent: maxDeletePercent } = pipeline;
   return {
     ...run,
     dataPath,
     dataPathReason: reason,
     estimatedRows: await source.estimateRows({ ...read, after }),
     read,
-    startsAnew: pipeline.mode === "incremental" || after === null,
+    startsAnew: scope === "after_cursor" || after === null,
     resumed,
     notes: [...notesOf(pipeline, resumed, startsOver), ...(incremental?.notes ?? []), ...(writer.notes ?? [])],
     incremental,
-    progress: {
-      position: after,
-      batchNo: state.batchNo,
-      rejected: 0,
-      limits: { batchSize, maxRejects, maxDeletePercent },
-      targetMark: state.targetMark,
-    },
+    progress: progressFrom(pipeline, state, after),
   };
 }
 
+/** For rows that are read by their keys, from no position. */
+async function planKeys(run: OpenRun): Promise<Omit<Load, "close">> {
+  const { parts, pipeline, plan, columns, writer } = run;
+  const eachOnce = wantsEachKeyOnce(pipeline, plan.transforms.length > 0);
+  const takesBytes = plan.transforms.length === 0 && parts.targets.can(plan.target).takesBytes;
+  return {
+    ...run,
+    dataPath: takesBytes ? "stream" : "rows",
+    dataPathReason: "The rows of single keys are read.",
+    estimatedRows: null,
+    read: { query: plan.readerQuery, columns, orderBy: writer.key, inclusive: false, nulls: "last", eachOnce },
+    startsAnew: true,
+    resumed: false,
+    notes: writer.notes ?? [],
+    incremental: undefined,
+    progress: progressFrom(pipeline, await currentState(run), null),
+  };
+}
+
+function progressFrom(
+  { batch_size: batchSize, max_rejects: maxRejects, max_delete_percent: maxDeletePercent }: Pipeline,
+  { batchNo, targetMark }: PipelineState,
+  position: ScanPosition | null,
+): Load["progress"] {
+  const limits = { batchSize, maxRejects, maxDeletePercent };
+  return { position, batchNo, rejected: 0, limits, targetMark };
+}
+
 /** The rest of a continued full load is read as the source is now, not as it was when the load began. */
-export function isInParts({ resumed, incremental }: Pick<Load, "resumed" | "incremental">): boolean {
-  return resumed && incremental === undefined;
+export function isInParts({ resumed, scope }: Pick<Load, "resumed" | "scope">): boolean {
+  return resumed && scope === "everything";
 }
 
 function notesOf({ mode }: Pipeline, resumed: boolean, startsOver: string | undefined): string[] {
@@ -107,15 +153,16 @@ async function currentState({ parts, pipeline, writer, commit }: OpenRun): Promi
 
 async function openIncremental(run: OpenRun, state: PipelineState): Promise<IncrementalLoad | undefined> {
   const { source, plan, columns, pipeline, fingerprint, report } = run;
-  const { mode, incremental_key: key, incremental_id_key: idKey, null_cursor, lookback_numbers } = pipeline;
-  if (mode !== "incremental" || key === null) return undefined;
+  const { incremental_key: key, incremental_id_key: idKey, null_cursor, lookback_numbers } = pipeline;
+  if (run.scope !== "after_cursor" || key === null) return undefined;
   const cursor = { key, idKey, nulls: null_cursor, lookbackNumbers: lookback_numbers, start: state.watermark };
-  await source.requireUsableCursor(plan.readerQuery, columns, cursor);
+  const nulls = await source.requireUsableCursor(plan.readerQuery, columns, cursor);
   const keyType = columns.find((column) => column.name === key)?.type ?? "text";
   await tellUnseen(run, key);
   // Later transactions may reuse a number that is not unique: then all rows with the last number are read again.
   const keepsId = isTimeType(keyType) || (await source.isUnique(plan.readerQuery, [key]));
-  const start = { keyType, keepsId, previous: state.watermark, candidate: state.candidate };
+  const { watermark: previous, candidate } = state;
+  const start = { keyType, keepsId, mayMeetNulls: nulls === "unknown", previous, candidate };
   const resumed = resumePosition(state, fingerprint) !== null && state.safePoint !== null;
   if (resumed) return { ...start, safePoint: state.safePoint as string, ceiling: null, notes: [] };
   const horizon = await takeHorizon(run, state);
@@ -161,6 +208,7 @@ export function withPlainTypes(columns: readonly Column[], ofQuery: readonly Col
 async function openWriter(
   { parts, claim, pipeline, commit, control }: RunContext,
   { target, transforms }: TaskPlan,
+  scope: LoadScope,
   columns: readonly Column[],
 ): Promise<SinkWriter> {
   const { runId, epoch, decidedEpoch, checkpoint } = claim;
@@ -172,9 +220,9 @@ async function openWriter(
     createTarget: pipeline.create_target,
     addColumns: pipeline.add_columns,
     load:
-      pipeline.mode === "full"
+      scope === "everything"
         ? { kind: "replace", loadId: pipeline.id, inKeyOrder: transforms.length === 0 }
-        : { kind: "upsert" },
+        : { kind: "upsert", deletes: scope === "keys" },
     options: pipeline.target_options,
     claim: {
       pipelineId: pipeline.id,

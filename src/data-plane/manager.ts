@@ -26,7 +26,7 @@ export interface ManagerParts {
   dispatch(claim: Claim, heldSince: number): Promise<void>;
 }
 
-/** One tick: take lost runs back, request those that are due, then fill the free slots of each lane with what waits. */
+/** Fills the free slots of each lane with what waits; takes lost runs back and requests those that are due. */
 export class PipelineManager {
   readonly #parts: ManagerParts;
   /** By lane, so that comparing never keeps a load waiting. */
@@ -36,13 +36,15 @@ export class PipelineManager {
     this.#parts = parts;
   }
 
-  /** Returns the milliseconds until the next pipeline is due. */
-  async tick(onSlotFree: () => void): Promise<number> {
+  async fillSlots(onSlotFree: () => void): Promise<void> {
+    for (const lane of RUN_LANES) await this.#fillLane(lane, onSlotFree);
+  }
+
+  /** What this requests wakes every runner. Returns the milliseconds until the next pipeline is due. */
+  async lookAfter(): Promise<number> {
     const { store, log, runnerId } = this.#parts;
     for (const rescued of await store.queue.rescueExpired(runnerId)) this.#tellRescue(rescued);
-    const nextDueMs = await runSchedules(store.schedules, log);
-    for (const lane of RUN_LANES) await this.#fillSlots(lane, onSlotFree);
-    return nextDueMs;
+    return runSchedules(store.schedules, log);
   }
 
   /** The lost runner can no longer say why its run failed, so this one does. */
@@ -57,7 +59,7 @@ export class PipelineManager {
     if (code !== null) observer.runRescued(kind);
   }
 
-  async #fillSlots(lane: RunLane, onSlotFree: () => void): Promise<void> {
+  async #fillLane(lane: RunLane, onSlotFree: () => void): Promise<void> {
     const { store, runnerId, leaseMs, slots, stopSignal, dispatch } = this.#parts;
     const running = this.#running[lane];
     while (running.size < slots[lane] && !stopSignal.aborted) {

@@ -4,7 +4,7 @@ import type { Pipeline } from "../domain/pipeline.ts";
 import type { Column } from "../domain/row.ts";
 import type { TaskPlan } from "../domain/task-plan.ts";
 
-interface OpenedSource {
+export interface OpenedSource {
   readonly source: Source;
   /** Of the reader query. */
   readonly columns: readonly Column[];

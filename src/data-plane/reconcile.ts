@@ -1,7 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { batchOfRows, type RowBatch } from "../connectors/row-batch.ts";
-import type { Comparison, ComparisonResult } from "../connectors/sink.ts";
-import type { ReadRequest, Source } from "../connectors/source.ts";
+import type { ComparisonResult } from "../connectors/sink.ts";
+import type { ReadRequest } from "../connectors/source.ts";
 import { configFingerprint } from "../domain/checkpoint.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Pipeline } from "../domain/pipeline.ts";
@@ -19,7 +18,7 @@ import type { ReconcileFindings } from "../meta-store/ports/reconciles.ts";
 import type { PipelineState } from "../meta-store/ports/state.ts";
 import { faultPoint } from "../observability/fault-points.ts";
 import { openChain } from "../tasks/open-chain.ts";
-import type { Transform } from "../tasks/task.ts";
+import { addRows, type RowStanding } from "./compare-rows.ts";
 import type { ExecutionEnd } from "./executor.ts";
 import { closeAll, withPlainTypes } from "./load.ts";
 import { openSource } from "./open-source.ts";
@@ -106,7 +105,7 @@ async function comparePass(parts: EngineParts, pipeline: Pipeline, control: Reco
     ...pass,
     circumstances: {
       mode: pipeline.mode,
-      runWasActive: before?.status === "RUNNING" || before?.id !== after?.id,
+      runWasActive: before?.status === "RUNNING" || before?.id !== after?.id || (await isBehind(parts, pipeline)),
       watermarkIsForeign: isForeign(pipeline, state),
     },
   };
@@ -173,7 +172,7 @@ async function compareAll(
 
 interface Read {
   readonly request: ReadRequest;
-  readonly standing: "settled" | "pending";
+  readonly standing: RowStanding;
 }
 
 /**
@@ -182,7 +181,7 @@ interface Read {
  * time counts.
  */
 function readsOf(pipeline: Pipeline, state: PipelineState, whole: Omit<ReadRequest, "after">): Read[] {
-  if (pipeline.mode === "full" || isForeign(pipeline, state)) {
+  if (pipeline.mode !== "incremental" || isForeign(pipeline, state)) {
     return [{ request: { ...whole, after: null }, standing: "settled" }];
   }
   const watermark = watermarkPosition(pipeline, state.watermark);
@@ -195,42 +194,21 @@ function readsOf(pipeline: Pipeline, state: PipelineState, whole: Omit<ReadReque
 }
 
 function isForeign(pipeline: Pipeline, { watermarkFingerprint }: PipelineState): boolean {
-  if (pipeline.mode === "full" || watermarkFingerprint === null) return false;
+  if (pipeline.mode !== "incremental" || watermarkFingerprint === null) return false;
   return watermarkFingerprint !== configFingerprint(pipeline);
 }
 
-interface ReaderParts {
-  readonly source: Source;
-  /** Undefined if rows need not be looked at. */
-  readonly transform: Transform | undefined;
-  readonly comparison: Comparison;
-  readonly batchSize: number;
-  readonly signal: AbortSignal;
-}
-
-async function addRows(
-  { source, transform, comparison, batchSize, signal }: ReaderParts,
-  request: ReadRequest,
-  standing: Read["standing"],
-  onRows: (rows: number) => Promise<void>,
-): Promise<void> {
-  const reader = await source.open(request);
-  const closeReader = (): void => void reader.close();
-  signal.addEventListener("abort", closeReader);
-  const transformed = async (batch: RowBatch): Promise<RowBatch> =>
-    transform === undefined ? batch : batchOfRows(await transform.apply(batch.rows(), signal));
+/** A mart that follows is equal to its query up to its position; what has changed since comes with the next round. */
+async function isBehind({ connectors, store }: EngineParts, pipeline: Pipeline): Promise<boolean> {
+  if (pipeline.mode !== "follow") return false;
+  const { position, tables } = await store.follow.get(pipeline.id);
+  if (position === null) return false;
+  const source = await connectors.source(pipeline);
+  const watch = await source.watchChanges?.();
   try {
-    for (;;) {
-      signal.throwIfAborted();
-      const batch = await reader.read(batchSize);
-      await comparison.add(await transformed(batch), standing);
-      await onRows(batch.count);
-      await faultPoint("reconcile_batch");
-      if (batch.isLast) return;
-    }
+    return (await watch?.changedSince([{ pipelineId: pipeline.id, position, tables }]))?.length === 1;
   } finally {
-    signal.removeEventListener("abort", closeReader);
-    await reader.close();
+    await closeAll([source, ...(watch === undefined ? [] : [watch])]);
   }
 }
 

@@ -8,14 +8,14 @@ import { writeAside } from "./write-aside.ts";
 const MOST_KEYS_PER_READ = 500;
 
 /**
- * Before an incremental load: reads the marked rejects from the source again by their keys, because they lie before
- * the watermark and no load would reach them. The values kept with a reject are not used: they may be out of date. The
+ * Before an incremental load or a round: reads the marked rejects from the source again by their keys, because they lie
+ * before the watermark, or did not change, and no load would reach them. The values kept with a reject are not used: they may be out of date. The
  * rows take the path of every batch, through tasks, writer and fence; the marks are removed in the same transaction,
  * and the position stays where it is.
  */
 export async function retryRejects(load: Load): Promise<void> {
   const { parts, pipeline, control } = load;
-  if (load.incremental === undefined) return; // a full load reads every row
+  if (load.scope === "everything") return; // a full load reads every row
   while (control.stopRequest() === undefined) {
     const marked = await parts.store.rejects.toRetry(pipeline.id, MOST_KEYS_PER_READ);
     if (marked.length === 0) return;

@@ -1,6 +1,7 @@
+import type { Follower } from "../connectors/follower.ts";
 import type { Connectors } from "../connectors/index.ts";
 import type { SinkWriter } from "../connectors/sink.ts";
-import type { ReadRequest, Source } from "../connectors/source.ts";
+import type { ReadRequest, Source, SourceRef } from "../connectors/source.ts";
 import type { Targets } from "../connectors/targets.ts";
 import type { ScanPosition } from "../domain/checkpoint.ts";
 import type { Pipeline } from "../domain/pipeline.ts";
@@ -13,6 +14,7 @@ import type { MetaStore } from "../meta-store/meta-store.ts";
 import type { BatchCommit, LeaseView } from "../meta-store/ports/batch-commit.ts";
 import type { Claim } from "../meta-store/ports/run-queue.ts";
 import type { TaskHost, Transform } from "../tasks/task.ts";
+import type { KeptSources } from "./follow/kept-sources.ts";
 import type { RunReport } from "./run-report.ts";
 
 /** What a run works with, in the order it is created: parts of the runner, a claim, what it opens, a load. */
@@ -21,7 +23,13 @@ export interface EngineParts {
   readonly connectors: Connectors;
   readonly tasks: TaskHost;
   readonly targets: Targets;
-  readonly store: Pick<MetaStore, "state" | "batchCommit" | "seesMark" | "rejects" | "runs" | "reconciles">;
+  /**
+   * Where Vitrina owns the source: installs what records the changes of these tables. False: the source is another's.
+   */
+  readonly installChanges?: ((of: SourceRef, plan: Follower["plan"]) => Promise<boolean>) | undefined;
+  /** Of runs in follow mode. */
+  readonly keptSources: KeptSources;
+  readonly store: Pick<MetaStore, "state" | "batchCommit" | "seesMark" | "rejects" | "runs" | "reconciles" | "follow">;
 }
 
 export interface RunControl {
@@ -48,16 +56,24 @@ export interface RunContext {
   readonly report: RunReport;
 }
 
-/** A run whose source, tasks and target are open. */
-export interface OpenRun extends RunContext {
+/** A run whose source and tasks are open. */
+export interface ReadingRun extends RunContext {
   readonly plan: TaskPlan;
-  /** Which query, key and target a position of this run belongs to. */
-  readonly fingerprint: string;
   readonly source: Source;
   /** Of the query. */
   readonly columns: readonly Column[];
   /** The code tasks as one; its columns are the target's. */
   readonly transform: Transform;
+}
+
+/** Which rows a load moves: all of the query, those after its cursor, or those of single keys. */
+export type LoadScope = "everything" | "after_cursor" | "keys";
+
+/** A run whose target is open, too. */
+export interface OpenRun extends ReadingRun {
+  readonly scope: LoadScope;
+  /** Which query, key and target a position of this run belongs to. */
+  readonly fingerprint: string;
   readonly writer: SinkWriter;
 }
 
@@ -88,6 +104,8 @@ export interface IncrementalLoad {
   readonly ceiling: string | null;
   /** False: the watermark is the value alone. */
   readonly keepsId: boolean;
+  /** True: rows without the key are not allowed, and only reading shows whether there are any. */
+  readonly mayMeetNulls: boolean;
   readonly notes: readonly string[];
 }
 

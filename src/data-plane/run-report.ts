@@ -1,6 +1,6 @@
 import type { Tracer } from "@opentelemetry/api";
 import type { PipelineStatus } from "../domain/pipeline-status.ts";
-import type { BatchCounters, RunKind } from "../domain/run.ts";
+import type { BatchCounters, Run, RunKind } from "../domain/run.ts";
 import type { BatchEffort } from "../meta-store/ports/batch-commit.ts";
 import type { Claim, RunFailure, RunOutcome } from "../meta-store/ports/run-queue.ts";
 import type { Log } from "../observability/log.ts";
@@ -20,6 +20,7 @@ export interface ReportParts {
 interface ReportedBatch {
   readonly batchNo: number;
   readonly counters: BatchCounters;
+  readonly rowsDeleted: number;
   readonly effort: BatchEffort;
 }
 
@@ -128,8 +129,9 @@ export class RunReport {
     this.#trace.end({ result, ...counts }, error);
   }
 
-  #committed({ batchNo, counters, effort }: ReportedBatch, startedAt: number): void {
+  #committed({ batchNo, counters, rowsDeleted, effort }: ReportedBatch, startedAt: number): void {
     this.observer.batchCommitted(counters, effort);
+    this.observer.rowsDeleted(rowsDeleted);
     this.#totals.batches += 1;
     this.#totals.rows_read += counters.rows_read;
     this.#totals.rows_written += counters.rows_written;
@@ -138,7 +140,7 @@ export class RunReport {
       transform_ms: Math.round(effort.transform_ms),
       write_ms: Math.round(effort.write_ms),
     };
-    const counts = withoutZeros(counters);
+    const counts = withoutZeros({ ...counters, rows_deleted: rowsDeleted });
     this.#trace.batch(startedAt, { number: batchNo, ...counts, ...timings });
     this.log.info(
       { batch: batchNo, ...counts, bytes: effort.bytes, ...timings, duration_ms: msSince(startedAt) },
@@ -165,7 +167,11 @@ function msSince(startedAt: number): number {
 }
 
 /** Most counts of most batches are 0, and only make the line longer. */
-function withoutZeros({ rows_read, rows_written, ...rare }: BatchCounters): Record<string, number> {
+function withoutZeros({
+  rows_read,
+  rows_written,
+  ...rare
+}: BatchCounters & Pick<Run, "rows_deleted">): Record<string, number> {
   const given = Object.entries(rare).filter(([, count]) => count > 0);
   return { rows_read, rows_written, ...Object.fromEntries(given) };
 }

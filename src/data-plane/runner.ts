@@ -7,13 +7,18 @@ import type { MetaStore } from "../meta-store/meta-store.ts";
 import type { Log } from "../observability/log.ts";
 import { ClearAwaySlot } from "./clear-away.ts";
 import { type DispatcherParts, dispatch } from "./dispatcher.ts";
+import { KeptSources } from "./follow/kept-sources.ts";
+import { FollowWatcher } from "./follow/watcher.ts";
 import { Heartbeats } from "./heartbeat.ts";
 import { monotonicMs } from "./heartbeat-messages.ts";
 import { PipelineManager, slotsFor } from "./manager.ts";
 import { HistoryCleaner } from "./run-history.ts";
 
 export interface RunnerOptions
-  extends Pick<DispatcherParts, "connectors" | "targets" | "tasks" | "runLogs" | "tracer" | "observer"> {
+  extends Pick<
+    DispatcherParts,
+    "connectors" | "targets" | "tasks" | "runLogs" | "tracer" | "observer" | "installChanges"
+  > {
   readonly store: MetaStore;
   readonly log: Log;
   readonly version: string;
@@ -27,6 +32,8 @@ export interface RunnerOptions
 
 const FIRST_RECONNECT_MS = 1000;
 const LAST_RECONNECT_MS = 30_000;
+/** However often the runner is woken. */
+const LOOK_AFTER_EVERY_MS = 250;
 
 /**
  * The data-plane: claims waiting pipelines and runs them. It knows nothing of HTTP; requests reach it through the
@@ -39,10 +46,13 @@ export class Runner {
   readonly #manager: PipelineManager;
   readonly #clearAway: ClearAwaySlot;
   readonly #history: HistoryCleaner;
+  readonly #watcher: FollowWatcher;
+  readonly #keptSources = new KeptSources();
   readonly #stop = new AbortController();
   #wake: () => void = () => undefined;
   #woken = false;
   #lastTurn = monotonicMs();
+  #lookAfterAt = 0;
   #loop: Promise<void> = Promise.resolve();
   #subscription: { close(): Promise<void> } | undefined;
 
@@ -52,7 +62,14 @@ export class Runner {
     const { signal: stopSignal } = this.#stop;
     const timing = leaseTiming(leaseMs);
     this.#heartbeats = new Heartbeats({ renewal: store.queue.leaseRenewal(), runnerId: this.id, timing, log });
-    const parts: DispatcherParts = { ...options, timing, retry, heartbeats: this.#heartbeats, stopSignal };
+    const parts: DispatcherParts = {
+      ...options,
+      timing,
+      retry,
+      heartbeats: this.#heartbeats,
+      keptSources: this.#keptSources,
+      stopSignal,
+    };
     this.#manager = new PipelineManager({
       store,
       runnerId: this.id,
@@ -66,6 +83,7 @@ export class Runner {
     });
     this.#clearAway = new ClearAwaySlot(options);
     this.#history = new HistoryCleaner(options);
+    this.#watcher = new FollowWatcher(options);
   }
 
   async start(): Promise<void> {
@@ -87,15 +105,26 @@ export class Runner {
       throw error;
     }
     this.#loop = this.#run();
+    this.#watcher.start();
     log.info({ runner_id: this.id, concurrency }, "runner started");
   }
 
-  /** One round: rescue, schedule, claim, dispatch, tidy up. Returns how long to sleep at most. */
+  /** One round: claim what waits; now and then rescue, schedule, tidy up. Returns how long to sleep at most. */
   async tick(): Promise<number> {
-    const nextDueMs = await this.#manager.tick(() => this.wake());
+    await this.#manager.fillSlots(() => this.wake());
+    const waitMs = this.#lookAfterAt - monotonicMs();
+    return waitMs > 0 ? waitMs : this.#lookAfter();
+  }
+
+  async #lookAfter(): Promise<number> {
+    const { store, pollMs } = this.#options;
+    this.#lookAfterAt = monotonicMs() + LOOK_AFTER_EVERY_MS;
+    await store.runners.markSeen(this.id);
+    const nextDueMs = await this.#manager.lookAfter();
     await this.#clearAway.tick();
     await this.#history.tick();
-    return Math.min(nextDueMs, this.#options.pollMs);
+    this.#lookAfterAt = Math.min(this.#lookAfterAt, monotonicMs() + nextDueMs);
+    return Math.min(nextDueMs, pollMs);
   }
 
   /** Time since the loop's last round: it sleeps, waits for the meta-store, or is stuck. 0 once it is told to stop. */
@@ -106,6 +135,7 @@ export class Runner {
   wake(): void {
     this.#woken = true;
     this.#wake();
+    this.#watcher.wake();
   }
 
   /** Lets the batches under way end, gives the pipelines back, and resolves. */
@@ -114,7 +144,7 @@ export class Runner {
     this.#stop.abort();
     this.wake();
     const { store, log, stopTimeoutMs } = this.#options;
-    await this.#loop;
+    await Promise.all([this.#loop, this.#watcher.stop()]);
     await this.#subscription?.close();
     const timeout = new AbortController();
     const drained = await Promise.race([
@@ -122,6 +152,7 @@ export class Runner {
       delay(stopTimeoutMs, false, { signal: timeout.signal }).catch(() => false),
     ]);
     timeout.abort();
+    await this.#keptSources.close();
     if (!drained)
       log.warn({ running: this.#manager.runningCount }, "stopped before every batch ended; recovery continues them");
     await this.#heartbeats.close();
@@ -132,13 +163,12 @@ export class Runner {
   }
 
   async #run(): Promise<void> {
-    const { store, log, observer } = this.#options;
+    const { log, observer } = this.#options;
     let failures = 0;
     while (!this.#stop.signal.aborted) {
       this.#woken = false;
       this.#lastTurn = monotonicMs();
       try {
-        await store.runners.markSeen(this.id);
         const pauseMs = await this.tick();
         observer.turned();
         failures = 0;

@@ -15,6 +15,7 @@ const LOOK_AGAIN_MS = 250;
  * `Infinity` when nothing is planned.
  */
 export async function runSchedules(store: ScheduleStore, log: Log): Promise<number> {
+  await store.requestSweeps();
   const { now, nextAttemptAt, schedules } = await store.upcoming(SCHEDULES_PER_LOOK);
   const due = schedules.filter(({ nextRunAt: at }) => at === null || at <= now);
   const waits = schedules.slice(due.length).map(({ nextRunAt: at }) => msUntil(at, now));
@@ -36,7 +37,7 @@ async function advance(store: ScheduleStore, pipeline: ScheduledPipeline, now: D
   if (outcome === "fired")
     log.info(
       { ...ids, status: "RUN_REQUESTED", due: pipeline.nextRunAt, next: plan.nextRunAt },
-      "scheduled run requested",
+      pipeline.what === "sweep" ? "sweep requested" : "scheduled run requested",
     );
   return msUntil(plan.nextRunAt, now);
 }

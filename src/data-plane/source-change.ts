@@ -9,9 +9,9 @@ import type { UsableState } from "./target-loss.ts";
  * merely slow. A full load needs no such care: one that is continued is followed by another that reads everything.
  */
 export async function requireSourceOf(run: OpenRun, usable: UsableState): Promise<UsableState> {
-  const { parts, pipeline, commit, report, plan, source, writer } = run;
-  const { id, mode, incremental_key: key } = pipeline;
-  if (mode !== "incremental" || key === null) return usable;
+  const { parts, pipeline, scope, commit, report, plan, source, writer } = run;
+  const { id, incremental_key: key } = pipeline;
+  if (scope !== "after_cursor" || key === null) return usable;
   const { sourceMark } = usable.state;
   const now = await source.takeMark(plan.readerQuery, key);
   const change = await changeSince(usable.state, now, (added, value) =>

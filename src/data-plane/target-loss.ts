@@ -23,12 +23,20 @@ export interface UsableState {
  * load would add only what is new and call that a success: so everything is read again, or a person decides.
  */
 export async function requireTargetOf(run: OpenRun, state: PipelineState): Promise<UsableState> {
-  const { parts, pipeline, commit, report, writer } = run;
-  const what = await misfitOf(run, state);
+  const { pipeline } = run;
+  // Without a position nothing is skipped.
+  const isAtStart = state.scanPosition === null && state.watermarkFingerprint === null;
+  const what = isAtStart ? undefined : await misfitOf(run, state);
   if (what === undefined) return { state, startsOver: undefined };
-  if (pipeline.mode === "incremental" && !pipeline.create_target) {
+  if (run.scope === "after_cursor" && !pipeline.create_target) {
     throw new VitrinaError("TARGET_REPLACED", `${what}; the checkpoint of ${pipeline.name} does not fit it.`);
   }
+  return startOver(run, what);
+}
+
+/** Nothing of the checkpoint is used: why, in words. */
+export async function startOver(run: OpenRun, what: string): Promise<UsableState> {
+  const { parts, pipeline, commit, report, writer } = run;
   await writer.commits.kept?.forget();
   await commit.startOver();
   const startsOver = `${what}: everything is read again.`;
@@ -43,13 +51,13 @@ export function requireNotAhead({ name, target_table }: Pipeline, { targetAhead 
 }
 
 /** Why the rows before the position are not in the target as this run would write them, in words. */
-async function misfitOf(
+export async function misfitOf(
   { pipeline, writer, transform }: OpenRun,
-  { targetMark: mark, scanPosition, watermarkFingerprint, batchNo }: PipelineState,
+  { targetMark: mark, batchNo }: Pick<PipelineState, "targetMark" | "batchNo">,
 ): Promise<string | undefined> {
   const { target_table: target } = pipeline;
-  // Without a position nothing is skipped; without a mark a person has decided to go on with what is there.
-  if (mark === null || (scanPosition === null && watermarkFingerprint === null)) return undefined;
+  // Without a mark a person has decided to go on with what is there.
+  if (mark === null) return undefined;
   if (mark.target !== undefined && mark.target !== target) return undefined;
   const loss = await findLoss(writer, mark, batchNo);
   if (loss !== undefined) return describeLoss(target, loss);
@@ -83,11 +91,11 @@ function namesOf(columns: readonly Column[]): readonly string[] {
 }
 
 /** Before a load ends: what was written or compared so far must still be there. */
-export async function requireSameTarget({ pipeline, writer }: OpenRun, mark: TargetMark | null): Promise<void> {
+export async function requireSameTarget({ pipeline, scope, writer }: OpenRun, mark: TargetMark | null): Promise<void> {
   if (mark === null) return;
   // An incremental load may itself have deleted the last row, and may leave a target empty that it found empty.
   const filled = mark.filled === true && !writer.deletesRows ? true : undefined;
-  const loss = await writer.lossSince(pipeline.mode === "full" ? mark : { ...mark, filled });
+  const loss = await writer.lossSince(scope === "everything" ? mark : { ...mark, filled });
   if (loss === undefined) return;
   throw new VitrinaError("TARGET_CHANGED", `${describeLoss(pipeline.target_table, loss)} while the run wrote to it.`);
 }

@@ -270,6 +270,12 @@ export const ERROR_CATALOGUE = {
     "The query returns a key more than once",
     "Choose a key that is unique in the query, or group the query by its key.",
   ),
+  KEY_CHANGED_BY_TASK: entry(
+    422,
+    "never",
+    "A code task changed the key of a row",
+    "In follow mode a task may drop rows and change their other columns; make the key in the query, or use mode full.",
+  ),
   KEY_NULL_IN_SOURCE: entry(
     422,
     "never",
@@ -305,6 +311,36 @@ export const ERROR_CATALOGUE = {
     "never",
     "Changes to some tables are not seen",
     "Use the greatest timestamp of all tables as incremental_key, such as greatest(a.modified, b.modified); or use mode full; or run reconcile from time to time. Rows that are deleted in the source stay in the target.",
+  ),
+  FOLLOW_REFUSED: entry(
+    422,
+    "never",
+    "Changes of a table cannot be followed",
+    "Say under follow.tables how its changes find their keys, or on_change: everything.",
+  ),
+  CHANGES_NOT_RECORDED: entry(
+    422,
+    "never",
+    "The source does not record the changes of a table",
+    "Have the owner of the source run the script that vitrina follow script <connection> prints, at any time and as often as you like; then run the pipeline again.",
+  ),
+  FOLLOW_UNCERTAIN: entry(
+    422,
+    "never",
+    "A mart that follows may differ from its query",
+    "If that matters, change the query as the message says; a sweep compares the whole mart and repairs it.",
+  ),
+  FOLLOW_UNINDEXED: entry(
+    422,
+    "never",
+    "Changes find their keys without an index",
+    "Create the index in the source; without it each change of the table reads another one as a whole.",
+  ),
+  FOLLOW_CYCLE: entry(
+    422,
+    "never",
+    "A mart is made from itself",
+    "Let the mart read the tables behind the others instead, or join both queries in one pipeline. vitrina graph shows who reads what.",
   ),
   CURSOR_NUMBERS_AHEAD: entry(
     422,

@@ -23,7 +23,8 @@ export type RestingStatus = (typeof RESTING_STATUSES)[number];
  * - `request_run`, `request_pause`, `request_cancel`: somebody asks, through the API or the CLI.
  * - `request_restore`: somebody asks to bring the previous target back. Not while a load is paused: it would be lost.
  *   Until that has ended, a request to run or to pause is refused, whatever the status: it is about loads.
- * - `fire`, `fire_after_failure`: the schedule asks; the latter after a failure that may have been temporary.
+ * - `fire`, `fire_after_failure`: the schedule asks, a sweep is due, or the source has changed; the latter after a failure
+ *   that may have been temporary.
  * - `pause_waiting`: a request to pause while the pipeline waits for a temporary problem to go away: no batch is under way.
  * - `claim`: a runner takes the pipeline.
  * - `succeed`, `pause`, `cancel`, `fail`: the runner that holds it ends its run.

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { followSchema } from "./follow.ts";
 import { isHeld, PIPELINE_STATUSES, type PipelineStatus } from "./pipeline-status.ts";
 
 /**
@@ -10,7 +11,7 @@ export type PipelineId = string & { readonly __brand: "PipelineId" };
 export type RunId = string & { readonly __brand: "RunId" };
 
 const PIPELINE_TYPES = ["SQL", "PYTHON", "TYPESCRIPT"] as const;
-export const PIPELINE_MODES = ["full", "incremental"] as const;
+export const PIPELINE_MODES = ["full", "incremental", "follow"] as const;
 
 const UUID_SHAPE = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
@@ -78,10 +79,26 @@ const fields = {
   target_options: targetOptionsSchema.describe("Options that only some kinds of target have."),
   create_target: z.boolean().describe("Create the target from the query's column types when it is missing."),
   add_columns: z.boolean().describe("Add columns of the query that the target lacks, instead of refusing to run."),
-  allow_empty: z.boolean().describe("Full mode: let a source without rows empty the target."),
-  max_delete_percent: z.int().min(0).max(100).describe("Full mode: refuse to delete a larger share of the target."),
+  allow_empty: z.boolean().describe("Full and follow mode: let a source without rows empty the target."),
+  max_delete_percent: z
+    .int()
+    .min(0)
+    .max(100)
+    .describe("Full and follow mode: refuse to delete a larger share of the target at once."),
   max_rejects: z.int().min(0).max(1_000_000).describe("Fail when the target refuses more rows than this in a run."),
-  mode: z.enum(PIPELINE_MODES),
+  mode: z
+    .enum(PIPELINE_MODES)
+    .describe(
+      "full: every run reads everything. incremental: it reads what lies after incremental_key. follow: it recomputes the keys that changes of any table of the query concern, and starts by itself.",
+    ),
+  follow: followSchema.describe("Follow mode: how the changes of the source are followed."),
+  sweep: z
+    .string()
+    .max(200)
+    .nullable()
+    .describe(
+      "When the whole target is compared with the query and repaired, beside the other runs: like schedule_interval, or null.",
+    ),
   incremental_key: columnName.nullable(),
   incremental_id_key: columnName.nullable(),
   null_cursor: z
@@ -102,7 +119,11 @@ const fields = {
     .describe(
       "Incremental mode with a number as incremental_key: also read again this many numbers before the last one; for numbers that are allocated in advance.",
     ),
-  batch_size: z.int().min(1).max(100_000).describe("Rows per batch."),
+  batch_size: z
+    .int()
+    .min(1)
+    .max(100_000)
+    .describe("Rows per batch. Follow mode: five times as many keys, up to 5,000."),
   retry_for_seconds: z
     .int()
     .min(0)
@@ -135,6 +156,8 @@ export const pipelineConfigSchema = z.strictObject({
   max_delete_percent: fields.max_delete_percent.default(50),
   max_rejects: fields.max_rejects.default(100),
   mode: fields.mode.default("full"),
+  follow: fields.follow.default(followSchema.parse({})),
+  sweep: fields.sweep.default(null),
   incremental_key: fields.incremental_key.default(null),
   incremental_id_key: fields.incremental_id_key.default(null),
   null_cursor: fields.null_cursor.default("reject"),
@@ -216,6 +239,7 @@ const CHANGEABLE_WHILE_HELD: ReadonlySet<string> = new Set<keyof PipelineConfig>
   "retry_for_seconds",
   "description",
   "schedule_interval",
+  "sweep",
   "enabled",
   "max_rejects",
   "max_delete_percent",

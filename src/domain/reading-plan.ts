@@ -43,7 +43,7 @@ export async function readOrder({ config, columns, key, hasTransforms, isUnique 
   // A transform may make the key; then a full load has no order to continue in, and starts over when interrupted.
   const isReadable = key.every((name) => columns.some((column) => column.name === name));
   const ofKey = isReadable ? key : [];
-  const isFull = config.mode === "full";
+  const isFull = config.mode !== "incremental";
   const orderBy = isFull ? ofKey : [...new Set([...cursorOf(config), ...ofKey])];
   const isExact = isReadable && !hasTransforms;
   const inclusive = !isExact && orderBy.length > 0 && !(await isUnique(orderBy));
@@ -57,7 +57,7 @@ export function cursorOf({ incremental_key, incremental_id_key }: ReadFacts["con
 
 /** Of two rows with the same key, a full load would keep an arbitrary one; but a code task may still merge them. */
 export function wantsEachKeyOnce({ mode }: PipelineConfig, hasTransforms: boolean): boolean {
-  return mode === "full" && !hasTransforms;
+  return mode !== "incremental" && !hasTransforms;
 }
 
 export function repeatedKey(key: readonly string[]): VitrinaError {
@@ -78,7 +78,7 @@ export function startPosition(
   isResumable: boolean,
 ): ScanPosition | null {
   const unfinished = resumePosition(state, fingerprint);
-  if (config.mode === "full") return isResumable ? unfinished : null;
+  if (config.mode !== "incremental") return isResumable ? unfinished : null;
   return unfinished ?? watermarkPosition(config, state.watermark);
 }
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { PipelineConfig } from "./pipeline.ts";
 import type { RunStatus } from "./run.ts";
 
 /** A comparison of source and target: what it found, and what that means. It is a run of its own kind. */
@@ -91,8 +92,8 @@ export function verdictOfFailure(failure: { readonly code: string; readonly mayP
 
 /** What may explain a difference. */
 export interface Circumstances {
-  readonly mode: "full" | "incremental";
-  /** A run was active while the two sides were read. */
+  readonly mode: PipelineConfig["mode"];
+  /** A run was active while the two sides were read, or the source has changes that the next one follows. */
   readonly runWasActive: boolean;
   /** Incremental mode: the watermark was made by another configuration, so it is unknown which rows are pending. */
   readonly watermarkIsForeign: boolean;
@@ -107,7 +108,7 @@ export function hasDifferences({ missing, extra, different }: Differences): bool
  * incremental one is read in an order that rules this out; see docs/decisions/0017.
  */
 export function isExplainedByRun({ mode, runWasActive }: Circumstances): boolean {
-  return mode === "full" && runWasActive;
+  return mode !== "incremental" && runWasActive;
 }
 
 export function judge(found: Differences, circumstances: Circumstances): Verdict {

@@ -31,7 +31,7 @@ export const RUN_STATUSES = [
 ] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
-export const RUN_TRIGGERS = ["api", "schedule", "recovery", "follow_up"] as const;
+export const RUN_TRIGGERS = ["api", "schedule", "recovery", "follow_up", "change", "sweep"] as const;
 export type RunTrigger = (typeof RUN_TRIGGERS)[number];
 
 const count = z.int().nonnegative();
@@ -68,7 +68,7 @@ export const runSchema = z.object({
   trigger: z
     .enum(RUN_TRIGGERS)
     .describe(
-      "recovery: continues for a runner that was lost; follow_up: reads everything again after a full load that was interrupted and resumed.",
+      "recovery: continues for a runner that was lost; follow_up: reads everything again after a full load that was interrupted and resumed; change: the source has changed; sweep: everything is to be compared and repaired.",
     ),
   config_version: z.int().describe("The version it began with."),
   applied_version: z.int().describe("The newest version that it has adopted, between two batches."),

@@ -42,6 +42,18 @@ export interface CursorRules {
   readonly start?: Watermark;
 }
 
+/** Rows without the key, as far as the source could tell in advance. */
+export type KnownNulls =
+  | "none"
+  /** The pipeline says what becomes of them. */
+  | "allowed"
+  /** Finding out would take as long as the load: it refuses them when it meets one. */
+  | "unknown";
+
+export function cursorIsNull(key: string): VitrinaError {
+  return new VitrinaError("CURSOR_NULL", `The query returns rows whose "${key}" is null.`);
+}
+
 /** What is known when an incremental load has read everything. */
 export interface EndOfLoad {
   readonly keyType: string;

@@ -24,6 +24,8 @@ export async function startApi(
   urls: DatabaseUrls,
   log: Log,
   registry: Registry = createRegistry(VERSION),
+  /** Sources that the runner of this process prepares by itself. */
+  ownConnections: readonly string[] = [],
 ): Promise<RunningPart & { url: string }> {
   const store = openStore(urls, "api", STORE_CONNECTIONS);
   const applicationName = "vitrina api inspect";
@@ -36,6 +38,7 @@ export async function startApi(
     },
     sinks: settings.sinks,
     looking: { writerUrl: urls.writer, loaderUrl: urls.loader, applicationName, timeoutMs: INSPECTION_TIMEOUT_MS },
+    ownConnections,
   });
   const server = await buildServer({
     store,

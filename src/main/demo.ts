@@ -2,6 +2,8 @@ import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { z } from "zod";
+import { installOwnChanges } from "../connectors/postgres/changes/install-own.ts";
+import { planQuery } from "../connectors/postgres/changes/plan-query.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import { type NewPipeline, newPipelineSchema } from "../domain/pipeline.ts";
 import { inspectTaskPlan } from "../domain/task-plan.ts";
@@ -40,6 +42,7 @@ export async function loadDemo(
     if (data === "foreign") return "skipped";
     await grantSourceAccess(adminUrl, settings.sourceSchemas);
     await createMarts(settings.databaseUrls(adminUrl).writer);
+    await recordChanges(settings, adminUrl, wanted);
     await addPipelines(wanted, [], adminUrl, store);
     return "loaded";
   }
@@ -50,8 +53,20 @@ export async function loadDemo(
   const known = [...brought, ...items.map(({ name }) => name)];
   const missing = wanted.filter(({ name }) => !known.includes(name));
   if (missing.length === 0) return "present";
+  await recordChanges(settings, adminUrl, missing);
   await addPipelines(missing, brought, adminUrl, store);
   return "extended";
+}
+
+/** What the owner of a source does once, by the script of `vitrina follow script`: this source is ours. */
+async function recordChanges(settings: Settings, adminUrl: string, pipelines: readonly NewPipeline[]): Promise<void> {
+  const reader = decodeURIComponent(new URL(settings.databaseUrls(adminUrl).reader).username);
+  for (const { mode, source_query: query, target_key: key, follow } of pipelines) {
+    if (mode !== "follow") continue;
+    const request = { query, columns: [], key, tables: follow.tables };
+    const plan = await connected(adminUrl, (client) => planQuery(client, request));
+    await installOwnChanges(adminUrl, reader, plan);
+  }
 }
 
 /** Creates pipelines, and records with the demo's data which ones have been added. */

@@ -1,10 +1,8 @@
 import { type Command, Option } from "commander";
 import { ROLES } from "../domain/access.ts";
-import { newKeySchema } from "../domain/api-key.ts";
 import type { AuditOrigin } from "../domain/audit.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
-import { loadSettings } from "../settings/settings.ts";
 
 const KEYS_PER_PAGE = 200;
 
@@ -26,6 +24,7 @@ export function addKeyCommands(program: Command): void {
 }
 
 async function createKey(options: { name: string; role: string; expiresIn?: string }): Promise<void> {
+  const { newKeySchema } = await import("../domain/api-key.ts");
   const { name, role, expiresIn } = options;
   const wanted = newKeySchema.safeParse({ name, role, ...(expiresIn !== undefined && { expires_in: expiresIn }) });
   if (!wanted.success) {
@@ -68,7 +67,8 @@ function changing<T>(action: string, work: (store: MetaStore) => Promise<T>): Pr
 }
 
 async function withStore<T>(work: (store: MetaStore) => Promise<T>): Promise<T> {
-  const [{ openStore }, { embeddedDatabaseUrl }] = await Promise.all([
+  const [{ loadSettings }, { openStore }, { embeddedDatabaseUrl }] = await Promise.all([
+    import("../settings/settings.ts"),
     import("./database.ts"),
     import("../embedded-postgres/database-url.ts"),
   ]);

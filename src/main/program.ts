@@ -4,14 +4,14 @@ import { reportFailure } from "../cli/failure.ts";
 import { type Host, setHost } from "../cli/host.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Log } from "../observability/log.ts";
-import { type DatabaseUrls, loadSettings, type Settings } from "../settings/settings.ts";
+import type { DatabaseUrls, Settings } from "../settings/settings.ts";
 import type { RunningPart } from "./api.ts";
 import { addKeyCommands } from "./key.ts";
 import { VERSION } from "./version.ts";
 
 /** One command from its arguments to its exit code. */
 export async function runProgram(args: readonly string[], host: Host): Promise<void> {
-  const program = buildProgram(host);
+  const program = await buildProgram(host, args[0]);
   try {
     await program.parseAsync(args, { from: "user" });
   } catch (error) {
@@ -27,8 +27,8 @@ async function reportError(error: unknown, { stderr }: Host): Promise<number> {
   return 1;
 }
 
-/** Every command. Server code is loaded only when a server starts, so that the other commands are quick. */
-export function buildProgram(host: Host = process): Command {
+/** `wanted`: the first argument, if only that command is needed. Server code is loaded only when a server starts. */
+export async function buildProgram(host: Host = process, wanted?: string): Promise<Command> {
   const program = new Command("vitrina")
     .description("Builds data marts from PostgreSQL. Settings come from the environment or .env (see .env.sample).")
     .version(VERSION)
@@ -44,7 +44,7 @@ export function buildProgram(host: Host = process): Command {
   addServerCommands(program);
   addDatabaseCommands(program);
   addKeyCommands(program);
-  addApiCommands(program);
+  await addApiCommands(program, wanted);
   return program;
 }
 
@@ -52,7 +52,7 @@ function addServerCommands(program: Command): void {
   program
     .command("start")
     .description("start everything on this machine: PostgreSQL (unless DATABASE_URL is set), the demo, API and runner")
-    .action(async () => (await import("./start.ts")).startAll(loadSettings()));
+    .action(async () => (await import("./start.ts")).startAll(await readSettings()));
 
   program
     .command("api")
@@ -78,7 +78,12 @@ function addDatabaseCommands(program: Command): void {
   program
     .command("db-url")
     .description('print the URL of the database, for psql: psql "$(npx vitrina db-url)"')
-    .action(async () => console.log(await databaseUrl(loadSettings())));
+    .action(async () => console.log(await databaseUrl(await readSettings())));
+}
+
+/** Loaded late, as all that the API's own commands do without. */
+async function readSettings(): Promise<Settings> {
+  return (await import("../settings/settings.ts")).loadSettings();
 }
 
 async function databaseUrl(settings: Settings): Promise<string> {
@@ -92,7 +97,7 @@ async function databaseUrl(settings: Settings): Promise<string> {
 
 async function migrate({ demo }: { demo?: boolean }): Promise<void> {
   const { openStore, prepareDatabase } = await import("./database.ts");
-  const settings = loadSettings();
+  const settings = await readSettings();
   if (settings.databaseUrl === undefined) {
     throw new VitrinaError("SETTINGS_INVALID", "DATABASE_URL must be set to the database to migrate.");
   }
@@ -120,7 +125,7 @@ async function serve(
     import("../observability/log.ts"),
     import("./until-stopped.ts"),
   ]);
-  const settings = loadSettings();
+  const settings = await readSettings();
   const log = createLog({ level: settings.logLevel });
   // From the start: a container's first process has no default signal handling, and may be stopped while it starts.
   const stopping = untilStopped();

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { count, plural } from "../domain/counted.ts";
 import type { Pipeline } from "../domain/pipeline.ts";
 import type { Run } from "../domain/run.ts";
 import type { MetaStore } from "../meta-store/meta-store.ts";
@@ -46,7 +47,7 @@ async function followRun(
     const [run] = (await history.list(pipeline.id, { limit: 1 }, { kind: "load" })).items;
     if (run !== undefined && run.batches > shownBatches) {
       shownBatches = run.batches;
-      say(`  ${pipeline.name}: ${run.rows_read.toLocaleString("en")} rows`);
+      say(`  ${pipeline.name}: ${plural(run.rows_read, "row")}`);
     }
     if (run !== undefined && run.status !== "RUNNING") {
       if (run.error !== null) say(`  ${pipeline.name} failed: ${run.error}`);
@@ -60,15 +61,7 @@ async function followRun(
 function tableRow(pipeline: Pipeline, run: Run | undefined): string[][] {
   if (run === undefined) return [];
   const seconds = ((run.finished_at ?? run.started_at).getTime() - run.started_at.getTime()) / 1000;
-  return [
-    [
-      pipeline.target_table,
-      run.status,
-      run.rows_read.toLocaleString("en"),
-      run.rows_written.toLocaleString("en"),
-      seconds.toFixed(2),
-    ],
-  ];
+  return [[pipeline.target_table, run.status, count(run.rows_read), count(run.rows_written), seconds.toFixed(2)]];
 }
 
 function formatTable(header: readonly string[], rows: readonly string[][]): string {

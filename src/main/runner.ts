@@ -1,6 +1,7 @@
 import type { Registry } from "prom-client";
 import { openConnectors } from "../connectors/index.ts";
 import { slotsFor } from "../data-plane/manager.ts";
+import type { EngineParts } from "../data-plane/run-context.ts";
 import { Runner } from "../data-plane/runner.ts";
 import { leaseTiming } from "../domain/lease.ts";
 import { enableFaults } from "../observability/fault-points.ts";
@@ -28,6 +29,7 @@ export async function startRunner(
   urls: DatabaseUrls,
   log: Log,
   registry: Registry = createRegistry(VERSION),
+  installChanges?: EngineParts["installChanges"],
 ): Promise<RunningRunner> {
   if (settings.faults !== undefined) enableFaults(settings.faults);
   const { concurrency, pollMs, leaseMs, readTimeoutMs, batchBytes, stopTimeoutMs, runHistoryDays, retry } =
@@ -38,6 +40,25 @@ export async function startRunner(
   const runLogs = new RunLogs({ level: settings.runLogLevel, log, write: store.runLogs.append });
   const timing = leaseTiming(leaseMs);
   const tasks = openTasks(settings, log);
+  const connectors = openConnectors({
+    sources: settings.sources(urls),
+    reading: {
+      applicationName: "vitrina runner read",
+      allowedSchemas: settings.sourceSchemas,
+      readTimeoutMs,
+      batchBytes,
+      onStuck: reportStuckBackends(log, registry),
+    },
+    sinks: settings.sinks,
+    writing: {
+      writerUrl: urls.writer,
+      loaderUrl: urls.loader,
+      applicationName: "vitrina runner write",
+      lockTimeoutMs: timing.lockTimeoutMs,
+      idleTimeoutMs: timing.idleTimeoutMs,
+      statementTimeoutMs: readTimeoutMs,
+    },
+  });
   const runner = new Runner({
     store,
     log,
@@ -51,30 +72,14 @@ export async function startRunner(
     runHistoryDays,
     targets: settings.targets,
     tasks,
+    installChanges,
     retry,
     observer: createRunnerMetrics(registry, slotsFor(concurrency)),
-    connectors: openConnectors({
-      sources: settings.sources(urls),
-      reading: {
-        applicationName: "vitrina runner read",
-        allowedSchemas: settings.sourceSchemas,
-        readTimeoutMs,
-        batchBytes,
-        onStuck: reportStuckBackends(log, registry),
-      },
-      sinks: settings.sinks,
-      writing: {
-        writerUrl: urls.writer,
-        loaderUrl: urls.loader,
-        applicationName: "vitrina runner write",
-        lockTimeoutMs: timing.lockTimeoutMs,
-        idleTimeoutMs: timing.idleTimeoutMs,
-        statementTimeoutMs: readTimeoutMs,
-      },
-    }),
+    connectors,
   });
   const stop = async (): Promise<void> => {
     await runner.stop();
+    await connectors.close();
     await tasks.close();
     await Promise.all([runLogs.close(), tracing.close()]);
     await store.close();

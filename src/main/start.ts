@@ -1,5 +1,6 @@
 import { rename } from "node:fs/promises";
 import { join, relative } from "node:path";
+import { plural } from "../domain/counted.ts";
 import { lockDataDir } from "../embedded-postgres/data-dir-lock.ts";
 import { startEmbeddedPostgres } from "../embedded-postgres/start-embedded-postgres.ts";
 import type { PipelineStore } from "../meta-store/ports/pipelines.ts";
@@ -11,6 +12,7 @@ import type { TaskDescription } from "../tasks/task.ts";
 import { requireFreePort, startApi } from "./api.ts";
 import { openStore, prepareDatabase } from "./database.ts";
 import { DEMO_TASKS, demoLacks, demoPipelines, findTasks, loadDemo } from "./demo.ts";
+import { ownConnections, ownSource } from "./own-source.ts";
 import { runOnce } from "./run-once.ts";
 import { startRunner } from "./runner.ts";
 import { untilStopped } from "./until-stopped.ts";
@@ -43,7 +45,7 @@ async function bringUp(settings: Settings, stops: (() => Promise<void>)[], inter
 
   const adminUrl = settings.databaseUrl ?? (await startDatabase(settings, stops));
   const { urls, applied } = await prepareDatabase(settings, adminUrl);
-  if (applied.length > 0) say(`Schema created: ${applied.length} migrations.`);
+  if (applied.length > 0) say(`Schema created: ${plural(applied.length, "migration")}.`);
   const store = openStore(urls, "start", 2);
   stops.push(() => store.close());
   const tasks = await findTasks(settings, log);
@@ -51,9 +53,9 @@ async function bringUp(settings: Settings, stops: (() => Promise<void>)[], inter
 
   // One process, one endpoint: the API also serves the runner's metrics.
   const registry = createRegistry(VERSION);
-  const api = await startApi(settings, urls, log, registry);
+  const api = await startApi(settings, urls, log, registry, ownConnections(settings, urls));
   stops.push(() => api.stop());
-  const runner = await startRunner(settings, urls, log, registry);
+  const runner = await startRunner(settings, urls, log, registry, ownSource(settings, urls, adminUrl));
   stops.push(() => runner.stop());
   const names = (await demoPipelines(settings, tasks)).map(({ name }) => name);
   await runOnce(store, names, interrupted, say);

@@ -2,6 +2,7 @@ import type { AuditLog, KeyStore } from "./ports/access.ts";
 import type { AnswerStore } from "./ports/answers.ts";
 import type { BatchCommit } from "./ports/batch-commit.ts";
 import type { ChangeFeed } from "./ports/changes.ts";
+import type { FollowStore } from "./ports/follow.ts";
 import type { Housekeeping } from "./ports/housekeeping.ts";
 import type { Monitoring } from "./ports/monitoring.ts";
 import type { PipelineStore, VersionStore } from "./ports/pipelines.ts";
@@ -27,6 +28,7 @@ export interface MetaStore {
   readonly requests: RunRequests;
   readonly queue: RunQueue;
   readonly schedules: ScheduleStore;
+  readonly follow: FollowStore;
   readonly runs: RunHistory;
   readonly runLogs: RunLogStore;
   readonly keys: KeyStore;

@@ -58,6 +58,11 @@ async function canLogIn(url: string): Promise<boolean> {
   }
 }
 
+/** The writer, where it may make tables and the administrator may speak for it. */
+const MAKERS = `
+  SELECT rolname AS maker FROM pg_roles
+   WHERE rolname = 'vitrina_writer' AND pg_has_role(oid, 'USAGE') AND has_schema_privilege(oid, $1, 'CREATE')`;
+
 /** The reader may read the source schemas, as far as they exist: they belong to others, and may come later. */
 export async function grantSourceAccess(adminUrl: string, schemas: readonly string[]): Promise<void> {
   await asAdmin(adminUrl, "grant the reader access to the sources", async (client) => {
@@ -70,6 +75,14 @@ export async function grantSourceAccess(adminUrl: string, schemas: readonly stri
       await client.query(`GRANT USAGE ON SCHEMA ${schema} TO vitrina_reader`);
       await client.query(`GRANT SELECT ON ALL TABLES IN SCHEMA ${schema} TO vitrina_reader`);
       await client.query(`ALTER DEFAULT PRIVILEGES IN SCHEMA ${schema} GRANT SELECT ON TABLES TO vitrina_reader`);
+      // Marts that other marts read are made by the writer, while Vitrina runs.
+      const { rows: writers } = await client.query(MAKERS, [name]);
+      for (const { maker } of writers) {
+        const role = quoteIdentifier(maker as string);
+        await client.query(
+          `ALTER DEFAULT PRIVILEGES FOR ROLE ${role} IN SCHEMA ${schema} GRANT SELECT ON TABLES TO vitrina_reader`,
+        );
+      }
     }
   });
 }

@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { COMPARE_CAUSES, type CompareCause } from "../domain/follow.ts";
 import { type BatchCounters, RUN_KINDS, RUN_LANES, type RunKind, type RunLane } from "../domain/run.ts";
 
 /** How a run in the run history ended. `handed_back`: its runner stopped, and another run continues. */
@@ -26,6 +27,9 @@ export interface RunObserver {
   /** Called after the commit, so that the metric agrees with the run's own record. */
   batchCommitted(counters: BatchCounters, times: BatchTimes): void;
   rowsDeleted(count: number): void;
+  /** A sweep found so many rows that differed although every change had been followed. */
+  rowsRepaired(count: number): void;
+  everythingCompared(cause: CompareCause): void;
   runEnded(kind: RunKind, result: RunResult, durationMs: number, code?: string): void;
   /** This runner ended the run of a lost runner. */
   runRescued(kind: RunKind): void;
@@ -62,6 +66,7 @@ export function createRunnerMetrics(registry: Registry, slots: Readonly<Record<R
     for (const result of RUN_RESULTS) metrics.runs.inc({ kind, result }, 0);
   }
   metrics.failures.inc({ kind: "load", code: "RUNNER_LOST" }, 0);
+  for (const cause of COMPARE_CAUSES) metrics.compares.inc({ cause }, 0);
 
   const observeBatch = (stage: string, ms: number): void => {
     if (ms > 0) metrics.batches.observe({ stage }, ms / 1000);
@@ -86,6 +91,8 @@ export function createRunnerMetrics(registry: Registry, slots: Readonly<Record<R
       observeBatch("write", times.write_ms);
     },
     rowsDeleted: (count) => metrics.deleted.inc(count),
+    rowsRepaired: (count) => metrics.repaired.inc(count),
+    everythingCompared: (cause) => metrics.compares.inc({ cause }),
     runEnded(kind, result, durationMs, code) {
       metrics.runs.inc({ kind, result });
       metrics.durations.observe({ kind, result }, durationMs / 1000);
@@ -111,6 +118,15 @@ function createMetrics(registry: Registry) {
   return {
     rows: new Map(ROW_COUNTERS.map((name) => [name, counter(`vitrina_${name}_total`, ROW_HELP[name])])),
     deleted: counter("vitrina_rows_deleted_total", "Rows deleted from targets because the source no longer has them."),
+    compares: counter(
+      "vitrina_follow_compares_total",
+      "Whole marts that were compared in follow mode, by cause: first_run, position, target, source, keys or sweep.",
+      "cause",
+    ),
+    repaired: counter(
+      "vitrina_follow_repaired_total",
+      "Rows that sweeps found to differ although every change had been followed, and repaired.",
+    ),
     bytes: counter("vitrina_read_bytes_total", "Bytes read from sources, where they are known (data path stream)."),
     batches: histogram(
       "vitrina_batch_duration_seconds",

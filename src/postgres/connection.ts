@@ -75,6 +75,17 @@ export async function connectForData(options: ConnectionOptions): Promise<Client
   return open(clientConfig(options, textTypes), options);
 }
 
+/** Gives up what a session has, but for what it has planned; `resumeForData` makes it usable again. */
+export async function emptySession(client: Client): Promise<void> {
+  await client.query(`CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *;
+    SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD SEQUENCES; DISCARD TEMP`);
+}
+
+/** For a session of `connectForData` that was emptied. Fails if it has ended meanwhile. */
+export async function resumeForData(client: Client, options: ConnectionOptions): Promise<void> {
+  await takeSession(client, clientConfig(options, textTypes), options.settings);
+}
+
 async function open(config: pg.ClientConfig, { settings, endSignal }: ConnectionOptions): Promise<Client> {
   endSignal?.throwIfAborted();
   const client = new pg.Client(config);
@@ -92,12 +103,20 @@ async function open(config: pg.ClientConfig, { settings, endSignal }: Connection
   }
 }
 
-/** The server notices that nobody waits for the statement any more (client_connection_check_interval), and cancels it. */
-function endWith(client: Client, signal: AbortSignal): void {
+/**
+ * The server notices that nobody waits for the statement any more (client_connection_check_interval), and cancels it.
+ * Returns how to undo it.
+ */
+export function endWith(client: Client, signal: AbortSignal): () => void {
   const end = (): void => void client.end();
+  const undo = (): void => {
+    signal.removeEventListener("abort", end);
+    client.off("end", undo);
+  };
   if (signal.aborted) end();
   signal.addEventListener("abort", end, { once: true });
-  client.once("end", () => signal.removeEventListener("abort", end));
+  client.once("end", undo);
+  return undo;
 }
 
 /** Runs `work` in a transaction: committed when it resolves, rolled back when it throws. */

@@ -1,4 +1,3 @@
-import { z } from "zod";
 import { type Environment, invalidSettings, readEnvironment } from "./environment.ts";
 
 /** The settings of the commands that call the API. */
@@ -11,25 +10,22 @@ export interface CliSettings {
 
 export const DEFAULT_API_URL = "http://127.0.0.1:8000";
 
-const schema = z.object({
-  VITRINA_API_URL: z
-    .string()
-    .refine(isHttpUrl, `is not an http or https URL such as ${DEFAULT_API_URL}`)
-    .default(DEFAULT_API_URL),
-  VITRINA_API_KEY: z
-    .string()
-    .regex(/^[\x21-\x7e]+$/, "has a character that no key has")
-    .optional(),
-  TERM: z.string().optional(),
-});
+/** What is wrong with a value. By hand: a schema library takes longer to load than most commands take. */
+const CHECKS: Readonly<Record<string, (value: string) => string | undefined>> = {
+  VITRINA_API_URL: (url) => (isHttpUrl(url) ? undefined : `is not an http or https URL such as ${DEFAULT_API_URL}`),
+  VITRINA_API_KEY: (key) => (/^[\x21-\x7e]+$/.test(key) ? undefined : "has a character that no key has"),
+};
 
 /** Reads the environment, and below it `.env` of the working folder. */
 export function loadCliSettings(environment: Environment = process.env, folder: string = process.cwd()): CliSettings {
-  const parsed = schema.safeParse(readEnvironment(environment, folder));
-  if (!parsed.success) {
-    throw invalidSettings(parsed.error.issues.map(({ path, message }) => `${path.join(".")} ${message}`));
-  }
-  const { VITRINA_API_URL: apiUrl, VITRINA_API_KEY: apiKey, TERM: terminal } = parsed.data;
+  const given = readEnvironment(environment, folder);
+  const mistakes = Object.entries(CHECKS).flatMap(([name, check]) => {
+    const value = given[name];
+    const mistake = value === undefined ? undefined : check(value);
+    return mistake === undefined ? [] : [`${name} ${mistake}`];
+  });
+  if (mistakes.length > 0) throw invalidSettings(mistakes);
+  const { VITRINA_API_URL: apiUrl = DEFAULT_API_URL, VITRINA_API_KEY: apiKey, TERM: terminal } = given;
   return { apiUrl, apiKey, canRedraw: terminal !== "dumb" };
 }
 

@@ -3,9 +3,11 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import { CONNECTORS, type Registry } from "../connectors/registry.ts";
 import { type ConfiguredSink, isTargetPattern, openTargets, type Targets } from "../connectors/targets.ts";
+import type { ChangesFrom } from "../domain/follow.ts";
 import { LOG_LEVELS, type LogLevel } from "../domain/log-level.ts";
 import { commaList, isPostgresUrl, wholeNumber } from "../domain/setting-fields.ts";
 import { type ApiSettings, apiFields, apiMistakes, apiSettings } from "./api-settings.ts";
+import { readChangeSettings } from "./change-settings.ts";
 import { type Environment, invalidSettings, readEnvironment } from "./environment.ts";
 import { type TracingSettings, tracingFields, tracingSettings } from "./tracing-settings.ts";
 
@@ -80,6 +82,8 @@ export interface Settings {
   sources(urls: Pick<DatabaseUrls, "reader">): {
     readonly descriptions: Registry["sources"];
     readonly addresses: ReadonlyMap<string, string>;
+    /** Of those that do not tell of their changes by a table. */
+    readonly changes: ReadonlyMap<string, ChangesFrom>;
   };
   readonly runner: {
     readonly concurrency: number;
@@ -147,6 +151,7 @@ export function parseSettings(environment: Environment, folder: string, registry
     sources: ({ reader }) => ({
       descriptions: registry.sources,
       addresses: new Map([["main", reader], ...sources.addresses]),
+      changes: sources.changes,
     }),
     runner: {
       concurrency: env.RUNNER_CONCURRENCY,
@@ -209,7 +214,11 @@ function patternMistakes({ sinks }: Registry, patterns: readonly string[]): stri
 function readSources(
   { sources }: Registry,
   environment: Environment,
-): { readonly addresses: ReadonlyMap<string, string>; readonly mistakes: readonly string[] } {
+): {
+  readonly addresses: ReadonlyMap<string, string>;
+  readonly changes: ReadonlyMap<string, ChangesFrom>;
+  readonly mistakes: readonly string[];
+} {
   const addresses = new Map<string, string>();
   const mistakes: string[] = [];
   const forms = sources.map(({ form }) => form).join(" or ");
@@ -220,7 +229,8 @@ function readSources(
     else if (!sources.some((source) => source.accepts(value))) mistakes.push(`${name} is not ${forms}`);
     else addresses.set(connection, value);
   }
-  return { addresses, mistakes };
+  const { changes, mistakes: ofChanges } = readChangeSettings(environment, new Set(["main", ...addresses.keys()]));
+  return { addresses, changes, mistakes: [...mistakes, ...ofChanges] };
 }
 
 /**

@@ -1,6 +1,6 @@
 import { type Fields, isObject, namesIn, textOf } from "./tree.ts";
 
-interface QualifiedName {
+export interface QualifiedName {
   readonly schema: string;
   readonly name: string;
 }

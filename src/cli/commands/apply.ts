@@ -1,10 +1,10 @@
 import type { Command } from "commander";
+import { plural } from "../../domain/counted.ts";
 import { type ApiAnswer, ApiProblem } from "../api-client.ts";
 import { type Cli, withCli } from "../cli.ts";
 import { FILE_HELP, readConfigurations, type WrittenConfiguration } from "../configuration-file.ts";
 import { requireYes } from "../confirm.ts";
 import { CliFailure, EXIT } from "../failure.ts";
-import { plural } from "../words.ts";
 
 type Applied = ApiAnswer<"applyPipelines">["pipelines"][number];
 
@@ -25,7 +25,7 @@ export function addApplyCommands(program: Command): void {
 }
 
 async function apply(cli: Cli, { file }: { file: readonly string[] }): Promise<void> {
-  const written = readConfigurations(file);
+  const written = await readConfigurations(file);
   const body = { pipelines: written.map(({ configuration }) => configuration) };
   const { pipelines } = await cli.api.request("applyPipelines", { body }).catch((error: unknown) => {
     throw error instanceof ApiProblem ? refusal(error, written) : error;
@@ -33,7 +33,7 @@ async function apply(cli: Cli, { file }: { file: readonly string[] }): Promise<v
   cli.show(pipelines, () => pipelines.map(tell).join("\n"));
   if (cli.isJson) return;
   for (const { pipeline, warnings } of pipelines) {
-    for (const { message } of warnings) cli.terminal.say(`${pipeline.name}: ${message}`);
+    for (const { message, hint } of warnings) cli.terminal.say(`${pipeline.name}: ${message} ${hint}`);
   }
 }
 

@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { stringify } from "yaml";
 import { allPages, type Input } from "../api-client.ts";
 import type { Pipeline } from "../api-types.ts";
 import { type Cli, type Table, withCli } from "../cli.ts";
@@ -52,5 +51,6 @@ export function pipelineTable(pipelines: readonly Pipeline[]): Table {
 async function get(cli: Cli, id: string): Promise<void> {
   const pipeline = await cli.api.request("getPipeline", { params: { id } });
   // A table has no room for a query of many lines; YAML is how people write pipelines anyway.
+  const { stringify } = await import("yaml");
   cli.show(pipeline, () => stringify(pipeline, { lineWidth: 0 }).trimEnd());
 }

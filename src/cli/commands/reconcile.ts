@@ -1,10 +1,10 @@
 import type { Command } from "commander";
+import { count, plural } from "../../domain/counted.ts";
 import type { ApiAnswer } from "../api-client.ts";
 import { type Cli, type Table, withCli } from "../cli.ts";
 import { EXIT, type ExitCode } from "../failure.ts";
 import { interruptible, poll } from "../poll.ts";
 import { openProgress } from "../progress.ts";
-import { count, plural } from "../words.ts";
 
 type ReconcileAnswer = ApiAnswer<"getReconcile">;
 

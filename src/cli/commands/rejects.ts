@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
+import { plural } from "../../domain/counted.ts";
 import { type Cli, withCli } from "../cli.ts";
 import { requireYes } from "../confirm.ts";
-import { plural } from "../words.ts";
 import { limitOf } from "./runs.ts";
 
 interface RejectsOptions {

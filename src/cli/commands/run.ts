@@ -1,11 +1,11 @@
 import type { Command } from "commander";
+import { count } from "../../domain/counted.ts";
 import type { Pipeline, Run } from "../api-types.ts";
 import { type Cli, type Table, withCli } from "../cli.ts";
 import { CliFailure, EXIT, type ExitCode } from "../failure.ts";
 import { followRun, type RunRequest, runProgress, type StatusAnswer } from "../follow-run.ts";
 import { interruptible } from "../poll.ts";
 import { openProgress } from "../progress.ts";
-import { count } from "../words.ts";
 import { pipelineTable } from "./pipelines.ts";
 
 export function addRunCommand(program: Command): void {

@@ -1,7 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { count } from "../../domain/counted.ts";
 import type { Run } from "../api-types.ts";
 import { type Cli, type Table, withCli } from "../cli.ts";
-import { count, localTime } from "../words.ts";
+import { localTime } from "../words.ts";
 import { REPEATED, secondsOf } from "./run.ts";
 
 const MOST_RUNS = 200;

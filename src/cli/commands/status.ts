@@ -1,9 +1,10 @@
 import type { Command } from "commander";
+import { count, plural } from "../../domain/counted.ts";
 import { allPages } from "../api-client.ts";
 import { type Cli, type Table, withCli } from "../cli.ts";
 import { type StatusAnswer, waitingSentence } from "../follow-run.ts";
 import { poll } from "../poll.ts";
-import { age, count } from "../words.ts";
+import { age } from "../words.ts";
 
 const QUESTIONS_AT_ONCE = 8;
 
@@ -72,12 +73,13 @@ function sayErrors(cli: Cli, all: readonly StatusAnswer[]): void {
   for (const { name, status, waiting, last_run: run } of all) {
     if (waiting !== null) cli.terminal.say(`${name} ${waitingSentence(waiting)}`);
     if (run !== null && run.rows_rejected > 0) {
-      const [rejected, read] = [count(run.rows_rejected), count(run.rows_read)];
-      cli.terminal.say(`${name}: the target refused ${rejected} of ${read} rows; vitrina rejects ${name} shows them.`);
+      const [rejected, read] = [count(run.rows_rejected), plural(run.rows_read, "row")];
+      cli.terminal.say(`${name}: the target refused ${rejected} of ${read}; vitrina rejects ${name} shows them.`);
     }
     if (status === "FAILED" && run?.error) cli.terminal.say(`${name}: ${run.error}`);
     for (const note of run?.notes ?? []) cli.terminal.say(`${name}: ${note}`);
     const repeated = run?.rows_deduplicated ?? 0;
-    if (repeated > 0) cli.terminal.say(`${name}: ${count(repeated)} rows were skipped: later rows have the same keys.`);
+    const skipped = plural(repeated, "row was", "rows were");
+    if (repeated > 0) cli.terminal.say(`${name}: ${skipped} skipped: later rows have the same keys.`);
   }
 }

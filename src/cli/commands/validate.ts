@@ -1,10 +1,10 @@
 import type { Command } from "commander";
+import { plural } from "../../domain/counted.ts";
 import { type ApiAnswer, ApiProblem } from "../api-client.ts";
 import { type Cli, withCli } from "../cli.ts";
 import { FILE_HELP, readConfigurations, type WrittenConfiguration } from "../configuration-file.ts";
 import { CliFailure, EXIT, type ExitCode } from "../failure.ts";
 import { printable } from "../terminal-text.ts";
-import { count } from "../words.ts";
 
 type ValidationAnswer = ApiAnswer<"validatePipeline">;
 
@@ -31,7 +31,7 @@ async function validate(cli: Cli, id: string | undefined, { file }: { file?: rea
   if (id !== undefined) {
     results.push({ name: id, answer: await cli.api.request("validatePipeline", { params: { id } }) });
   }
-  for (const written of file === undefined ? [] : readConfigurations(file)) {
+  for (const written of file === undefined ? [] : await readConfigurations(file)) {
     results.push({ name: written.name, answer: await validateOne(cli, written), placeOf: written.placeOf });
   }
   const answers = results.map(({ answer }) => answer);
@@ -89,7 +89,7 @@ function validationText({ name, answer, placeOf }: Result): string {
     return [`  ${severity}${place === "" ? "" : ` at ${place}`}: ${message}`, `    ${hint}`];
   });
   const plan = [
-    estimated_rows === null ? undefined : `about ${count(estimated_rows)} rows`,
+    estimated_rows === null ? undefined : `about ${plural(estimated_rows, "row")}`,
     reading?.data_path && `read by ${reading.data_path}`,
     writing && `written by ${writing.strategy}`,
   ].filter(Boolean);

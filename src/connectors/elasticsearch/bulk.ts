@@ -3,7 +3,7 @@ import { faultPoint } from "../../observability/fault-points.ts";
 import type { RejectedRow } from "../sink.ts";
 import type { SearchClient } from "./client.ts";
 import { isPassing, isYes, reasonOf, refusal, unavailable } from "./cluster.ts";
-import type { Operation } from "./documents.ts";
+import type { Operation, RowOperation } from "./documents.ts";
 import { SEARCH_ERRORS } from "./errors.ts";
 import type { Patience } from "./patience.ts";
 
@@ -17,12 +17,15 @@ export interface BulkResult {
   readonly deleted: number;
   /** Was to be deleted, and was not there. */
   readonly absent: number;
+  /** Deleted because its key came without a row; what was not there is not counted. */
+  readonly gone: number;
   readonly rejects: readonly RejectedRow[];
   /** Sent again without knowing what became of it the first time: "updated" may have been "created", for example. */
   readonly uncertain: number;
 }
 
-const COUNTS = ["created", "updated", "deleted", "absent", "uncertain"] as const;
+const COUNTS = ["created", "updated", "deleted", "absent", "gone", "uncertain"] as const;
+const noneYet = () => ({ created: 0, updated: 0, deleted: 0, absent: 0, gone: 0, uncertain: 0 });
 
 /** A later claim wrote here, or took the right to write: this one has to ask whether it still holds the pipeline. */
 export class Superseded extends Error {}
@@ -59,7 +62,7 @@ export class BulkSender {
 
   /** `alias` must be one: an index of that name is never made by writing to it. */
   async send(alias: string, operations: readonly Operation[]): Promise<BulkResult> {
-    const total = { created: 0, updated: 0, deleted: 0, absent: 0, uncertain: 0, rejects: [] as RejectedRow[] };
+    const total = { ...noneYet(), rejects: [] as RejectedRow[] };
     const inDoubt = new Set<Operation>();
     for (let waiting = operations; waiting.length > 0; ) {
       const [portion, rest] = this.#cut(waiting);
@@ -112,7 +115,8 @@ export class BulkSender {
     const what = `write to ${alias}`;
     const encoded = await this.#lines.of(alias, operations);
     if (encoded instanceof VitrinaError) return encoded;
-    const lines = Buffer.from(encoded.join(""));
+    const guard = operations.some(({ document }) => document !== undefined) ? [] : [HELD_TO_ALIAS];
+    const lines = Buffer.from([...guard, ...encoded].join(""));
     const path = `/${alias}/_bulk?require_alias=true&filter_path=${ANSWER_FIELDS}`;
     await faultPoint("bulk_ready");
     const answer = await this.#client
@@ -121,15 +125,25 @@ export class BulkSender {
     await faultPoint("bulk_answered");
     if (answer instanceof VitrinaError) return answer;
     if (answer.isSecondTry) for (const operation of operations) inDoubt.add(operation);
-    if (answer.status === 413 && operations.length === 1) return setAside(operations, "the document is too large");
+    const [only, second] = operations;
+    if (answer.status === 413 && second === undefined && only !== undefined && isOfRow(only)) {
+      return setAside(only, "the document is too large");
+    }
     if (!isYes(answer.status)) {
       const failure = refusal(answer, what);
       if (answer.status === 413 || isPassing(answer)) return failure;
       throw failure;
     }
-    return readOutcome(answer.body, operations, inDoubt, what, this.#lines.conflict);
+    return readOutcome(itemsOf(answer.body).slice(guard.length), operations, inDoubt, what, this.#lines.conflict);
   }
 }
+
+/**
+ * The cluster does not hold a delete to `require_alias`: where the alias is gone, a request of nothing but deletes would
+ * make an index of its name. It makes none if any operation of the request requires an alias, so this one does: it
+ * changes no document, whether or not there is one of this id, and its own result is of no interest.
+ */
+const HELD_TO_ALIAS = '{"update":{"_id":"_vitrina"}}\n{"doc":{}}\n';
 
 const ANSWER_FIELDS = "items.*.status,items.*.error,items.*._id,items.*.result";
 
@@ -146,21 +160,25 @@ interface Item {
   readonly error?: unknown;
 }
 
+function itemsOf(body: unknown): readonly unknown[] {
+  const items = (body as { items?: unknown } | undefined)?.items;
+  return Array.isArray(items) ? items : [];
+}
+
 function readOutcome(
-  body: unknown,
+  items: readonly unknown[],
   operations: readonly Operation[],
   inDoubt: Set<Operation>,
   what: string,
   conflict: BulkLines["conflict"],
 ): Outcome | VitrinaError {
-  const items = (body as { items?: unknown } | undefined)?.items;
-  if (!Array.isArray(items) || items.length !== operations.length) {
+  if (items.length !== operations.length) {
     return new VitrinaError(
       SEARCH_ERRORS.SEARCH_UNAVAILABLE,
       `Could not ${what}: the answer does not cover every document.`,
     );
   }
-  const outcome = { created: 0, updated: 0, deleted: 0, absent: 0, uncertain: 0, rejects: [] as RejectedRow[] };
+  const outcome = { ...noneYet(), rejects: [] as RejectedRow[] };
   const postponed: Operation[] = [];
   let trouble: VitrinaError | undefined;
   let conflicts = 0;
@@ -176,14 +194,16 @@ function readOutcome(
     // The shard, or its node, failed: with or without the document.
     if (status >= 500) inDoubt.add(operation);
     const count = COUNT_OF_RESULT[item.result ?? ""];
-    if (count !== undefined) {
+    if (count !== undefined && !isOfRow(operation)) outcome.gone += count === "deleted" ? 1 : 0;
+    else if (count !== undefined) {
       outcome[count] += 1;
       if (inDoubt.has(operation)) outcome.uncertain += 1;
     } else if (isPassing({ status, body: item })) {
       postponed.push(operation);
       trouble = refusal({ status, body: item }, what);
-    } else if (status === 400 || status === 413) outcome.rejects.push(rejected(operation, reasonOf(item)));
-    else if (status === 409 && conflict === "read again") {
+    } else if ((status === 400 || status === 413) && isOfRow(operation)) {
+      outcome.rejects.push(rejected(operation, reasonOf(item)));
+    } else if (status === 409 && conflict === "read again") {
       postponed.push(operation);
       conflicts += 1;
     } else if (status === 409 || status === 404) throw new Superseded(reasonOf(item));
@@ -208,7 +228,9 @@ const COUNT_OF_RESULT: Readonly<Record<string, "created" | "updated" | "deleted"
 const changedMeanwhile = (what: string): VitrinaError =>
   new VitrinaError(SEARCH_ERRORS.SEARCH_BUSY, `Could not ${what}: somebody else keeps changing the same documents.`);
 
-const rejected = ({ row }: Operation, error: string): RejectedRow => ({
+const isOfRow = (operation: Operation): operation is RowOperation => operation.row !== undefined;
+
+const rejected = ({ row }: RowOperation, error: string): RejectedRow => ({
   row,
   code: "ROW_REFUSED",
   error,
@@ -216,7 +238,7 @@ const rejected = ({ row }: Operation, error: string): RejectedRow => ({
   reason: "The cluster refused a document.",
 });
 
-function setAside(operations: readonly Operation[], error: string): Outcome {
-  const rejects = operations.map((operation) => rejected(operation, error));
-  return { created: 0, updated: 0, deleted: 0, absent: 0, uncertain: 0, rejects, postponed: [], trouble: undefined };
+function setAside(operation: RowOperation, error: string): Outcome {
+  const rejects = [rejected(operation, error)];
+  return { ...noneYet(), rejects, postponed: [], trouble: undefined };
 }

@@ -9,6 +9,7 @@ import { chooseKey } from "./index-writer.ts";
 import { hashOf, NumberSet } from "./key-set.ts";
 import type { IndexOptions } from "./options.ts";
 import type { PointInTime } from "./point-in-time.ts";
+import { fieldsOf } from "./raw-json.ts";
 import type { IndexTarget } from "./target.ts";
 import { keyRange, textOf, type ValueRange } from "./value-range.ts";
 
@@ -82,11 +83,11 @@ export function openIndexComparison(
       const targetCursor = keyRange(cursor);
       for await (const hits of point.all([...key, ...cursor.map(({ name }) => name)])) {
         for (const hit of hits) {
-          const fields = JSON.parse(hit.source) as Record<string, unknown>;
-          const values = keyColumns.map((column) => textOf(column, fields[column.name]));
+          const fields = new Map(fieldsOf(hit.source).map(({ name, value }) => [name, value]));
+          const values = keyColumns.map((column) => textOf(column, fields.get(column.name)));
           target.rows += 1;
           targetKeys.add(values);
-          targetCursor.add(cursor.map((column) => textOf(column, fields[column.name])));
+          targetCursor.add(cursor.map((column) => textOf(column, fields.get(column.name))));
           const hash = hashOf(hit.id);
           if (seen.has(hash)) continue;
           found.keep(hash, { kind: "extra", key: named(key, values), columns: [] });

@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
 import type { Column, Row } from "../../domain/row.ts";
-import type { RejectedRow } from "../sink.ts";
+import type { RejectedRow, TargetKey } from "../sink.ts";
 import { fieldType, MalformedValue } from "./field-types.ts";
 
-/** What a row does to the index: writes its document, or deletes it. */
+/** What a row does to the index: writes its document, or deletes it. A key without a row deletes it, too. */
 export interface Operation {
-  readonly row: Row;
+  /** Undefined for a key without one. */
+  readonly row: Row | undefined;
   readonly id: string;
   /** One line of JSON; undefined when the document is to be deleted. */
   readonly document: string | undefined;
@@ -14,14 +15,20 @@ export interface Operation {
   readonly bytes: number;
 }
 
+export interface RowOperation extends Operation {
+  readonly row: Row;
+}
+
 interface EncodedBatch {
   /** The last row of each key. */
-  readonly operations: readonly Operation[];
+  readonly operations: readonly RowOperation[];
+  /** For the keys that no row has, not even a refused one. */
+  readonly deletions: readonly Operation[];
   readonly duplicates: number;
   readonly rejects: readonly RejectedRow[];
 }
 
-export type EncodeBatch = (rows: readonly Row[], version: bigint) => EncodedBatch;
+export type EncodeBatch = (rows: readonly Row[], version: bigint, keys?: readonly TargetKey[]) => EncodedBatch;
 
 export function documentEncoder(
   columns: readonly Column[],
@@ -46,18 +53,16 @@ export function documentEncoder(
     return `${text}}\n`;
   };
 
-  const encodeRow = (row: Row, version: bigint): Operation => {
-    const id = documentId(keyAt.map((index) => row[index] ?? null));
+  const keyOf = (row: Row): Row => keyAt.map((index) => row[index] ?? null);
+
+  const encodeRow = (row: Row, version: bigint): RowOperation => {
+    const id = documentId(keyOf(row));
     const isDeleted = deletedAt >= 0 && /^t/.test(row[deletedAt] ?? "");
-    const action = isDeleted ? "delete" : "index";
-    const head = `{"${action}":{"_id":${JSON.stringify(id)},"version":${version},"version_type":"external_gte"}}\n`;
-    const document = isDeleted ? undefined : encodeDocument(row);
-    const lines = head + (document ?? "");
-    return { row, id, document, lines, bytes: Buffer.byteLength(lines) };
+    return { row, ...operationOn(id, version, isDeleted ? undefined : encodeDocument(row)) };
   };
 
-  return (rows, version) => {
-    const latest = new Map<string, Operation>();
+  return (rows, version, keys = []) => {
+    const latest = new Map<string, RowOperation>();
     const rejects: RejectedRow[] = [];
     for (const row of rows) {
       try {
@@ -74,14 +79,26 @@ export function documentEncoder(
       }
     }
     const operations = [...latest.values()];
-    return { operations, duplicates: rows.length - rejects.length - operations.length, rejects };
+    const refused = rejects.map(({ row }) => keyOf(row)).filter((key) => !key.includes(null));
+    const present = new Set([...latest.keys(), ...refused.map(documentId)]);
+    const gone = new Set(keys.map(documentId).filter((id) => !present.has(id)));
+    const deletions = [...gone].map((id) => ({ row: undefined, ...operationOn(id, version, undefined) }));
+    return { operations, deletions, duplicates: rows.length - rejects.length - operations.length, rejects };
   };
+}
+
+/** With the version of its batch, whatever it does: what an earlier claim sends late can neither undo nor repeat it. */
+function operationOn(id: string, version: bigint, document: string | undefined): Omit<Operation, "row"> {
+  const action = document === undefined ? "delete" : "index";
+  const head = `{"${action}":{"_id":${JSON.stringify(id)},"version":${version},"version_type":"external_gte"}}\n`;
+  const lines = head + (document ?? "");
+  return { id, document, lines, bytes: Buffer.byteLength(lines) };
 }
 
 const LONGEST_ID_BYTES = 512;
 
 /** The same key always gives the same document. A single value is its own id, so that people find it. */
-function documentId(values: readonly (string | null)[]): string {
+export function documentId(values: readonly (string | null)[]): string {
   if (values.includes(null)) throw new MalformedValue("the key has no value");
   const [first] = values;
   const text = values.length === 1 && typeof first === "string" ? first : JSON.stringify(values);

@@ -155,18 +155,29 @@ export async function dropIndex(cluster: Cluster, index: string): Promise<void> 
 /** Added to the path of a search: all shards answer, or the search fails. Otherwise what they hold would seem to be gone. */
 export const ALL_SHARDS = "allow_partial_search_results=false";
 
+/** What is counted of an index: everything, if nothing else is said. */
+interface Counting {
+  readonly ids?: readonly string[];
+  readonly limit?: number;
+}
+
+/** The cluster keeps the limit in 32 bits. */
+const MOST_COUNTED = 2 ** 31 - 1;
+
 /** By a search, since `_count` leaves out the shards that are away. */
-export async function countDocuments(cluster: Cluster, index: string): Promise<number> {
+export async function countDocuments(cluster: Cluster, index: string, { ids, limit }: Counting = {}): Promise<number> {
+  const track_total_hits = limit === undefined || limit > MOST_COUNTED ? true : limit;
+  const query = ids === undefined ? {} : { query: { ids: { values: ids } } };
   const { body } = await cluster.ask(`count ${index}`, {
     method: "POST",
     path: `/${index}/_search?${ALL_SHARDS}`,
-    body: { size: 0, track_total_hits: true },
+    body: { size: 0, track_total_hits, ...query },
   });
   return (body as { hits: { total: { value: number } } }).hits.total.value;
 }
 
-/** A document is counted only after a refresh. */
-export async function refreshAndCount(cluster: Cluster, index: string): Promise<number> {
+/** A document is counted only after a refresh, and one that was deleted until then. */
+export async function refreshAndCount(cluster: Cluster, index: string, counting: Counting = {}): Promise<number> {
   await cluster.ask(`refresh ${index}`, { method: "POST", path: `/${index}/_refresh` });
-  return countDocuments(cluster, index);
+  return countDocuments(cluster, index, counting);
 }

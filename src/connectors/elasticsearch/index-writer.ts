@@ -3,8 +3,9 @@ import { describeLoss } from "../../domain/target-mark.ts";
 import { faultPoint } from "../../observability/fault-points.ts";
 import type { BatchResult, SinkRequest, SinkWriter, Uncommitted } from "../sink.ts";
 import { type BulkResult, BulkSender, REPLACING, Superseded } from "./bulk.ts";
-import { documentEncoder } from "./documents.ts";
-import { type IndexFamily, requireAlias } from "./index-family.ts";
+import type { Cluster } from "./cluster.ts";
+import { documentEncoder, documentId } from "./documents.ts";
+import { countDocuments, type IndexFamily, refreshAndCount, requireAlias } from "./index-family.ts";
 import type { IndexLoad, LoadParts } from "./loads/load.ts";
 import { newIndexLoad } from "./loads/new-index-load.ts";
 import { upsertLoad } from "./loads/upsert-load.ts";
@@ -13,7 +14,7 @@ import { mergingLines } from "./merging-lines.ts";
 /** Encode → bulk → every item acknowledged. A whole load becomes visible when it is committed. */
 export function indexWriter(given: Omit<LoadParts, "key">): SinkWriter {
   const parts: LoadParts = { ...given, key: chooseKey(given.request, given.family) };
-  const { client, patience, name, key, request, family } = parts;
+  const { client, cluster, patience, name, key, request, family } = parts;
   const { claim, columns, options } = request;
   const adopts = options.adopt === true && request.load.kind === "replace";
   if (!adopts) requireAlias(family);
@@ -23,6 +24,7 @@ export function indexWriter(given: Omit<LoadParts, "key">): SinkWriter {
   const load = request.load.kind === "upsert" ? upsertLoad(parts) : newIndexLoad(parts);
   const encode = documentEncoder(columns, key, options.delete_when);
   const sender = new BulkSender(client, patience, options.write === "merge" ? mergingLines(client) : REPLACING);
+  const deletesKeys = request.load.kind === "upsert" && request.load.deletes === true;
   let alias: string | undefined;
   let lastBatchNo = claim.batchNo;
   let isVisible = false;
@@ -35,13 +37,21 @@ export function indexWriter(given: Omit<LoadParts, "key">): SinkWriter {
     commits: { way: "after" },
     takeMark: load.takeMark,
     lossSince: load.lossSince,
-    deletesRows: options.delete_when !== undefined,
+    deletesRows: options.delete_when !== undefined || deletesKeys,
     databaseMark: undefined,
 
     begin: async () => madeBy(load.begin),
 
-    async write(batch, { batchNo }) {
-      const { operations, duplicates, rejects } = encode(batch.rows(), versionOf(claim.epoch, batchNo));
+    countUpTo: (limit) => refreshAndCount(cluster, name, { limit }),
+    countKeys: (keys) => countIds(cluster, name, [...new Set(keys.map(documentId))]),
+
+    async write(batch, { batchNo }, _setRefusedAside, keys = []) {
+      if (keys.length > 0 && !deletesKeys) {
+        throw new VitrinaError("INTERNAL", `A load by ${load.name} deletes no keys.`);
+      }
+      const encoded = encode(batch.rows(), versionOf(claim.epoch, batchNo), keys);
+      const { duplicates, rejects } = encoded;
+      const operations = [...encoded.operations, ...encoded.deletions];
       alias ??= await load.takeWriteAlias();
       await faultPoint("batch_staged");
       const sent = await sender.send(alias, operations).catch((error: unknown) => explain(error, parts, load));
@@ -72,6 +82,17 @@ export function indexWriter(given: Omit<LoadParts, "key">): SinkWriter {
   };
 }
 
+const IDS_PER_SEARCH = 2000;
+
+async function countIds(cluster: Cluster, index: string, ids: readonly string[]): Promise<number> {
+  let found = 0;
+  for (let from = 0; from < ids.length; from += IDS_PER_SEARCH) {
+    const some = { ids: ids.slice(from, from + IDS_PER_SEARCH) };
+    found += await (from === 0 ? refreshAndCount : countDocuments)(cluster, index, some);
+  }
+  return found;
+}
+
 /** An index has no transactions: there is nothing to roll back, because nothing has happened before the commit. */
 function madeBy(commit: () => Promise<void>): Uncommitted {
   return { transaction: undefined, commit, rollback: async () => undefined };
@@ -88,6 +109,7 @@ function batchResult(sent: BulkResult, duplicates: number, rejects: BatchResult[
     rows_written: sent.created + sent.updated + sent.deleted,
     rows_unchanged: sent.absent,
     rows_deduplicated: duplicates,
+    rows_deleted: sent.gone,
     rejects: [...rejects, ...sent.rejects],
   };
 }

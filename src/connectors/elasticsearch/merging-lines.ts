@@ -12,6 +12,8 @@ import { fieldsOf, parseAroundSources } from "./raw-json.ts";
  * the document is no longer the one it read, and changes nothing.
  *
  * The document is written even if nothing would change: only then is a late write too late for it.
+ *
+ * A document whose row is gone is deleted as it is, with the fields of others, if nobody has written it since it was read.
  */
 export function mergingLines(client: SearchClient): BulkLines {
   return {
@@ -32,11 +34,11 @@ interface FoundDocument {
 }
 
 function mergedLines({ id, document, lines }: Operation, found: FoundDocument | undefined): string {
-  if (document === undefined) return lines;
-  if (found === undefined) return bulkLines({ create: { _id: id } }, document);
+  if (found === undefined) return document === undefined ? lines : bulkLines({ create: { _id: id } }, document);
   const { source, seqNo, primaryTerm } = found;
-  const head = { index: { _id: id, if_seq_no: seqNo, if_primary_term: primaryTerm } };
-  return bulkLines(head, mergeFields(document, source));
+  const asRead = { _id: id, if_seq_no: seqNo, if_primary_term: primaryTerm };
+  if (document === undefined) return `${JSON.stringify({ delete: asRead })}\n`;
+  return bulkLines({ index: asRead }, mergeFields(document, source));
 }
 
 const bulkLines = (head: object, document: string): string => `${JSON.stringify(head)}\n${document.trimEnd()}\n`;

@@ -37,7 +37,10 @@ export const indexOptions = z.strictObject({
 export type IndexOptions = z.infer<typeof indexOptions>;
 
 /** Options that would remove fields that others added, although merge promises to keep them. */
-export function mergeProblems({ write, delete_when }: IndexOptions, { mode }: PipelineConfig): readonly CodedProblem[] {
+export function mergeProblems(
+  { write, delete_when }: IndexOptions,
+  { mode, sweep }: PipelineConfig,
+): readonly CodedProblem[] {
   if (write !== "merge") return [];
   const problem = (message: string): CodedProblem => ({
     code: "TARGET_NOT_ALLOWED",
@@ -45,9 +48,10 @@ export function mergeProblems({ write, delete_when }: IndexOptions, { mode }: Pi
     message,
   });
   return [
-    ...(mode === "full"
-      ? [problem("A full load builds a new index from the query alone: merge needs mode incremental.")]
-      : []),
+    ...(mode === "incremental"
+      ? []
+      : [problem("A full load builds a new index from the query alone: merge needs mode incremental.")]),
+    ...(sweep === null ? [] : [problem("A sweep builds a new index from the query alone: merge needs sweep null.")]),
     ...(delete_when === undefined
       ? []
       : [problem("delete_when deletes whole documents, with the fields that merge is to keep: choose one of them.")]),

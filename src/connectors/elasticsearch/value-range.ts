@@ -39,15 +39,21 @@ export function keyRange(columns: readonly Column[]): ValueRange {
 const byBytes = (a: string, b: string): number => (a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b)));
 const byNumber = (a: string, b: string): number => Number(a) - Number(b) || byBytes(a, b);
 
+/** Others may have written 1.5 or 1e3 into the field of a whole number, too. */
+const PLAIN = /^-?\d+$/;
+
 function byWhole(a: string, b: string): number {
-  const [left, right] = [BigInt(a || "0"), BigInt(b || "0")];
+  if (!PLAIN.test(a) || !PLAIN.test(b)) return byNumber(a, b);
+  const [left, right] = [BigInt(a), BigInt(b)];
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-/** A value of a document as PostgreSQL prints it, so that both sides of a report look the same. */
-export function textOf({ type }: Column, value: unknown): string | null {
-  if (value === null || value === undefined) return null;
-  if (typeof value === "boolean") return value ? "t" : "f";
-  if (typeof value !== "string") return typeof value === "number" ? String(value) : JSON.stringify(value);
+/** A value of a document, as JSON, in the words of PostgreSQL, so that both sides of a report look the same. */
+export function textOf({ type }: Column, json: string | undefined): string | null {
+  if (json === undefined || json === "null") return null;
+  if (json === "true" || json === "false") return json.slice(0, 1);
+  // A number is shown digit by digit as it was written: parsed, it would be rounded.
+  if (!json.startsWith('"')) return json;
+  const value = JSON.parse(json) as string;
   return type.startsWith("timestamp") ? value.replace("T", " ").replace(/Z$/, "+00") : value;
 }

@@ -2,10 +2,12 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Column } from "../../domain/row.ts";
 import {
   type CursorRules,
+  cursorIsNull,
   cursorTypeProblem,
   type EndOfLoad,
   isNumberType,
   isTimeType,
+  type KnownNulls,
   type NextStart,
   NO_WATERMARK,
   type Watermark,
@@ -14,7 +16,7 @@ import type { Client } from "../../postgres/connection.ts";
 import { sqlState } from "../../postgres/errors.ts";
 import { quoteIdentifier, quoteLiteral } from "../../postgres/identifiers.ts";
 import { cachingSequences } from "./caching-sequences.ts";
-import { asSubquery } from "./query-text.ts";
+import { hasNulls, hasNullsIfCheap } from "./null-rows.ts";
 import { extended } from "./read-session.ts";
 
 /** What an incremental load must know about its source; the source itself answers, since it can compare the values. */
@@ -24,14 +26,16 @@ export async function requireUsableCursor(
   query: string,
   columns: readonly Column[],
   rules: CursorRules,
-): Promise<void> {
+): Promise<KnownNulls> {
   const [ofColumns] = cursorColumnProblems(columns, rules);
   if (ofColumns !== undefined) throw ofColumns;
   const [ofNumbers] = await numbersAheadProblems(client, query, rules);
   if (ofNumbers !== undefined) throw ofNumbers;
   await requireFittingStart(client, columns, rules);
-  const [ofRows] = await cursorRowProblems(client, query, rules);
-  if (ofRows !== undefined) throw ofRows;
+  if (rules.nulls !== "reject") return "allowed";
+  const found = await hasNullsIfCheap(client, query, [rules.key]);
+  if (found === true) throw cursorIsNull(rules.key);
+  return found === undefined ? "unknown" : "none";
 }
 
 /** Problems that the columns of the query alone show, each with the field it is about. */
@@ -78,13 +82,7 @@ export async function cursorRowProblems(
   query: string,
   { key, nulls }: CursorRules,
 ): Promise<VitrinaError[]> {
-  if (nulls !== "reject") return [];
-  const { rows } = await extended(
-    client,
-    `SELECT EXISTS (SELECT 1 FROM ${asSubquery(query)} WHERE q.${quoteIdentifier(key)} IS NULL)`,
-  );
-  if (rows[0]?.[0] !== "t") return [];
-  return [new VitrinaError("CURSOR_NULL", `The query returns rows whose ${quoteIdentifier(key)} is null.`)];
+  return nulls === "reject" && (await hasNulls(client, query, [key])) ? [cursorIsNull(key)] : [];
 }
 
 /** The error class of a text that is not a value of a type; any other error has another cause. */

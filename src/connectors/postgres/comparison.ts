@@ -8,7 +8,7 @@ import { databaseError } from "../../postgres/errors.ts";
 import { quoteIdentifier, quoteLiteral, quoteTable, type TableName } from "../../postgres/identifiers.ts";
 import { batchOfRows, type RowBatch } from "../row-batch.ts";
 import type { Comparison, ComparisonRequest, ComparisonResult } from "../sink.ts";
-import type { OrderColumn } from "./query-text.ts";
+import { behind, type OrderColumn, upTo } from "./query-text.ts";
 import { extended, orderColumns } from "./read-session.ts";
 import { createTrialTables, findRefusedRows } from "./refused-rows.ts";
 import { readTargetTable, type TargetTable } from "./target-table.ts";
@@ -37,6 +37,8 @@ interface StagedColumn extends OrderColumn {
 
 interface ComparedTable {
   readonly target: string;
+  /** What of it is compared, as a FROM item. */
+  readonly held: string;
   readonly columns: readonly StagedColumn[];
   readonly key: readonly StagedColumn[];
   readonly incrementalKey: StagedColumn | undefined;
@@ -48,16 +50,19 @@ export async function openTableComparison(
   request: ComparisonRequest,
 ): Promise<Comparison> {
   const table = await readTargetTable(client, name, { ...request, createTarget: false, addColumns: false });
-  const shape = await shapeOf(client, table, request.incrementalKey);
-  await createTables(client, shape);
+  const whole = await shapeOf(client, table, request.incrementalKey);
+  await createTables(client, whole);
   // The first statement takes the snapshot.
   await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT pg_current_snapshot()");
+  const range = await rangeOf(client, table, whole, request.part);
+  const shape = { ...whole, held: heldIn(whole, range) };
   const what = `compare with ${shape.target}`;
   const asking = <T>(answer: Promise<T>): Promise<T> =>
     answer.catch((error: unknown) => Promise.reject(databaseError(error, what)));
   return {
     key: shape.key.map(({ name: column }) => column),
     columns: shape.columns.map(({ name: column }) => column),
+    range,
     add: (batch, standing) =>
       asking(
         request.setRefusedAside
@@ -80,10 +85,43 @@ async function shapeOf(client: Client, table: TargetTable, incrementalKey: strin
   const find = (wanted: string): StagedColumn | undefined => columns.find(({ name }) => name === wanted);
   return {
     target: quoteTable(table.name),
+    held: quoteTable(table.name),
     columns,
     key: table.key.flatMap(({ name }) => find(name) ?? []),
     incrementalKey: incrementalKey === null ? undefined : find(incrementalKey),
   };
+}
+
+/** The part that was asked for, if a range is the same keys on both sides; undefined: the whole. */
+async function rangeOf(
+  client: Client,
+  { sortsAlike }: TargetTable,
+  { target, key }: ComparedTable,
+  part: ComparisonRequest["part"],
+): Promise<Comparison["range"]> {
+  if (part === undefined || !sortsAlike) return undefined;
+  const { after, parts } = part;
+  const texts = key.map(({ name }) => `t.${quoteIdentifier(name)}::text`).join(", ");
+  const order = key.map((column) => inOrder(`t.${quoteIdentifier(column.name)}`, column)).join(", ");
+  const rest = `FROM ${target} AS t ${after === null ? "" : `WHERE ${behind(after, key, "t")}`}`;
+  const { rows } = await extended(
+    client,
+    `SELECT ${texts} ${rest} ORDER BY ${order}
+     OFFSET (SELECT greatest(ceil(count(*) / ${parts}.0) - 1, 0) ${rest}) LIMIT 1`,
+  );
+  // Nothing in the target is left, or asked to be left: to the end.
+  const last = parts === 1 ? undefined : rows[0];
+  return { after, upTo: (last as readonly string[] | undefined) ?? null };
+}
+
+function heldIn({ target, key }: ComparedTable, range: Comparison["range"]): string {
+  const conditions = [
+    ...(range?.after ? [behind(range.after, key, "t")] : []),
+    ...(range?.upTo ? [upTo(range.upTo, key, "t")] : []),
+  ];
+  return conditions.length === 0
+    ? target
+    : `(SELECT t.ctid, t.* FROM ${target} AS t WHERE ${conditions.join(" AND ")})`;
 }
 
 /** Made from the target itself, to have its types and collations; but values of another type are staged as they are. */
@@ -246,15 +284,15 @@ function lastOfEachKey(shape: ComparedTable): string {
 }
 
 function findDifferences(shape: ComparedTable): string {
-  const { target, columns, key } = shape;
+  const { held, columns, key } = shape;
   const differs = (column: StagedColumn): string =>
     `ROW(s.${column.staged})::record OPERATOR(pg_catalog.*<>) ROW(t.${quoteIdentifier(column.name)})::record`;
   const named = columns
     .map((column) => `CASE WHEN ${differs(column)} THEN ${quoteLiteral(column.name)} END`)
     .join(", ");
   const staged = columns.map((column) => `s.${column.staged}`).join(", ");
-  const held = columns.map(({ name }) => `t.${quoteIdentifier(name)}`).join(", ");
-  const anyDiffers = `ROW(${staged})::record OPERATOR(pg_catalog.*<>) ROW(${held})::record`;
+  const stored = columns.map(({ name }) => `t.${quoteIdentifier(name)}`).join(", ");
+  const anyDiffers = `ROW(${staged})::record OPERATOR(pg_catalog.*<>) ROW(${stored})::record`;
   const sameKey = key.map((column) => `t.${quoteIdentifier(column.name)} = s.${column.staged}`).join(" AND ");
   const eitherKey = key.map((column) => `coalesce(s.${column.staged}, t.${quoteIdentifier(column.name)})`).join(", ");
   return `
@@ -268,7 +306,7 @@ function findDifferences(shape: ComparedTable): string {
                 THEN array_remove(ARRAY[${named}]::text[], NULL) END,
            ${eitherKey}
       FROM (${lastOfEachKey(shape)}) AS s
-      FULL JOIN ${target} AS t ON ${sameKey}
+      FULL JOIN ${held} AS t ON ${sameKey}
      WHERE s.ctid IS NULL OR t.ctid IS NULL OR s.standing = 'refused' OR ${anyDiffers}`;
 }
 
@@ -284,8 +322,8 @@ async function describeSource(client: Client, shape: ComparedTable): Promise<Sou
 }
 
 async function describeTarget(client: Client, shape: ComparedTable): Promise<TargetSide> {
-  const { rows } = await extended(client, `SELECT count(*) FROM ${shape.target}`);
-  const range = await describeRange(client, shape, shape.target, ({ name }) => quoteIdentifier(name));
+  const { rows } = await extended(client, `SELECT count(*) FROM ${shape.held} AS t`);
+  const range = await describeRange(client, shape, shape.held, ({ name }) => quoteIdentifier(name));
   return { rows: Number(rows[0]?.[0]), ...range };
 }
 

@@ -55,6 +55,10 @@ export const postgresSource: SourceDescription = {
     const { checkQuery } = await import("../../sql-guard/guard.ts");
     await checkQuery(query, rules);
   },
+  async namedTables(query) {
+    const { namedTables } = await import("./tables-read.ts");
+    return namedTables(query);
+  },
   async open(url, surroundings) {
     const { openPostgresSource } = await import("./source.ts");
     return openPostgresSource({ url, ...surroundings });

@@ -118,7 +118,7 @@ export function openPuller({ client, table, load, connect }: PullerParts): Pulle
       return inOpenTransaction(session, table.name, beginBatch(load), async () => {
         const applied = await load.apply(session, { rows: batch.rows, range });
         await faultPoint("batch_applied");
-        return { count: batch.count, position: batch.position, result: { ...applied, rejects: [] } };
+        return { count: batch.count, position: batch.position, result: { ...applied, rows_deleted: 0, rejects: [] } };
       });
     },
 

@@ -94,9 +94,15 @@ export function readStatement(
   const first = order.slice(0, 1);
   const conditions: string[] = [];
   const past = (position: ScanPosition): string =>
-    nulls === "excluded" ? behindOrUnknown(position, order, inclusive) : behind(position, order, "q", inclusive);
-  if (after !== null && after.length > 0) conditions.push(past(after));
-  if (until !== null) conditions.push(`(${past(until)}) IS NOT TRUE`);
+    nulls === "excluded" || nulls === "first"
+      ? behindOrUnknown(position, order, inclusive)
+      : behind(position, order, "q", inclusive);
+  if (after !== null && after.length > 0) {
+    conditions.push(nulls === "first" ? `(${past(after)} OR ${first.map(isNull).join(" OR ")})` : past(after));
+  }
+  // Where nothing is null, an index leads up to it, too.
+  const isWhole = nulls === "none" && !inclusive && until?.length === order.length;
+  if (until !== null) conditions.push(isWhole ? upTo(until, order) : `(${past(until)}) IS NOT TRUE`);
   if (only !== undefined) conditions.push(isOneOf(only, columns));
   if (nulls === "excluded") conditions.push(...first.map(isNotNull));
   if (nulls === "none") conditions.push(...order.map(isNotNull));
@@ -107,9 +113,11 @@ export function readStatement(
     nulls === "last" && conditions.length > 0
       ? `(${conditions.join(" AND ")}) OR ${orMissing}`
       : conditions.join(" AND ");
+  const direct = (column: OrderColumn, index: number): string =>
+    `${expression(column, "q")} ${direction}${nulls === "first" && index === 0 ? " NULLS FIRST" : ""}`;
   return [
     `SELECT ${names} FROM ${asSubquery(query)}`,
     filter === "" ? "" : `WHERE ${filter}`,
-    order.length === 0 ? "" : `ORDER BY ${order.map((column) => `${expression(column, "q")} ${direction}`).join(", ")}`,
+    order.length === 0 ? "" : `ORDER BY ${order.map(direct).join(", ")}`,
   ].join("\n");
 }

@@ -1,4 +1,6 @@
+import { createHash } from "node:crypto";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
+import type { ChangesFrom } from "../../domain/follow.ts";
 import type { Column } from "../../domain/row.ts";
 import type { SqlSession } from "../../domain/sql-session.ts";
 import { type Client, connectForData } from "../../postgres/connection.ts";
@@ -14,6 +16,8 @@ export interface PostgresSourceConfig extends Watched {
   readonly readTimeoutMs: number;
   /** A batch ends with the row that reaches this, however few rows it has. */
   readonly batchBytes: number;
+  /** Where it tells of its changes; without it by the change table. */
+  readonly changes?: ChangesFrom | undefined;
   /** Ends every session. */
   readonly endSignal?: AbortSignal | undefined;
 }
@@ -136,9 +140,23 @@ export async function lockedSourceError(client: Client, error: unknown): Promise
 }
 
 /** The extended protocol takes exactly one statement, so a query cannot smuggle in a second one. */
-export function extended(client: Client, text: string) {
-  return client.query<(string | null)[]>({ text, rowMode: "array", queryMode: "extended" } as never);
+export function extended(client: Client, text: string, values: readonly unknown[] = []) {
+  return client.query<(string | null)[]>({ text, values, rowMode: "array", queryMode: "extended" } as never);
 }
+
+/**
+ * For questions to the catalogue that one session asks again and again, in texts that never change: planning them takes
+ * longer than answering. Between `PLAN_ONCE` and `PLAN_AS_USUAL` one plan serves all values; the server would otherwise
+ * plan each question five times before it remembers. Tables whose size changes are not asked like this.
+ */
+export function rememberingPlans(client: Client): SqlSession {
+  return {
+    query: (text, values) =>
+      client.query({ name: createHash("md5").update(text).digest("hex"), text, values: [...(values ?? [])] }),
+  };
+}
+export const PLAN_ONCE = "SET LOCAL plan_cache_mode = force_generic_plan";
+export const PLAN_AS_USUAL = "SET LOCAL plan_cache_mode = DEFAULT";
 
 /** Types are found by the names they print, not by `regtype`: that refuses whoever may not use the schema of one. */
 export async function orderColumns(

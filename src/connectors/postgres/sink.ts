@@ -1,11 +1,12 @@
 import { VitrinaError } from "../../domain/error-catalogue.ts";
-import { type Client, connectForData } from "../../postgres/connection.ts";
+import { type Client, type ConnectionOptions, connectForData, resumeForData } from "../../postgres/connection.ts";
 import { type DatabaseMark, markDatabase, seesMark } from "../../postgres/database-mark.ts";
 import { databaseError } from "../../postgres/errors.ts";
 import type { Comparison, Sink, SinkWriter, WayOfCommitting } from "../sink.ts";
 import { openTableComparison } from "./comparison.ts";
 import { EXACT_TEXT_SETTINGS } from "./data-session.ts";
 import { openKeptCheckpoint } from "./kept-checkpoint.ts";
+import { KeptSessions } from "./kept-sessions.ts";
 import { chooseLoad } from "./loads/choose-load.ts";
 import { dropTables, loadTables } from "./loads/load-table.ts";
 import { namingHolders } from "./lock-holders.ts";
@@ -29,10 +30,18 @@ export interface PostgresSinkConfig {
 }
 
 export function openPostgresSink(config: PostgresSinkConfig): Sink<TableTarget> {
+  const limits = writerLimits(config);
+  const kept = new KeptSessions(
+    () => openSession(config, limits),
+    (client) => resumeForData(client, sessionOptions(config, limits)),
+  );
   return {
     async open(request): Promise<SinkWriter> {
       const { target } = request;
-      const client = await openWriterSession(config, request.cancelled);
+      const deletesRows = request.load.kind === "upsert" && request.load.deletes === true;
+      // Those that bring single keys up to date come often, and never read the source in this session.
+      const taken = deletesRows ? await kept.take(request.cancelled) : undefined;
+      const client = taken?.client ?? (await openWriterSession(config, request.cancelled));
       try {
         const databaseMark = await markDatabase(client);
         const commits: WayOfCommitting = (await request.isMetaStore(databaseMark))
@@ -41,12 +50,13 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink<TableTarget> 
         const table = await readTargetTable(client, target, request);
         const load = chooseLoad(table, request.load);
         const resumed = request.load.kind === "replace" && (await load.canResume(client));
-        const canPull = config.loaderUrl !== undefined;
+        const canPull = config.loaderUrl !== undefined && !deletesRows;
         await createStage(client, table, canPull);
         const puller = canPull
           ? openPuller({ client, table, load, connect: () => openSibling(config, databaseMark, request.cancelled) })
           : undefined;
-        return tableWriter({ client, table, load, resumed, commits, databaseMark, puller });
+        const { giveBack } = taken ?? {};
+        return tableWriter({ client, table, load, resumed, deletesRows, commits, databaseMark, puller, giveBack });
       } catch (error) {
         const failure = databaseError(error, "prepare the target", isGone(error) ? "TARGET_CHANGED" : "INTERNAL");
         const named = await namingHolders(client, target, error, failure);
@@ -79,11 +89,18 @@ export function openPostgresSink(config: PostgresSinkConfig): Sink<TableTarget> 
         await client.end();
       }
     },
+
+    close: () => kept.close(),
   };
 }
 
+const writerLimits = (config: PostgresSinkConfig): SessionLimits => ({
+  lockMs: config.lockTimeoutMs,
+  idleMs: config.idleTimeoutMs,
+});
+
 function openWriterSession(config: PostgresSinkConfig, endSignal?: AbortSignal): Promise<Client> {
-  return openSession(config, { lockMs: config.lockTimeoutMs, idleMs: config.idleTimeoutMs }, endSignal);
+  return openSession(config, writerLimits(config), endSignal);
 }
 
 /** The address may now lead to another server: after a failover, or if its name stands for several servers. */
@@ -102,14 +119,19 @@ interface SessionLimits {
 
 async function openSession(
   config: PostgresSinkConfig,
-  { lockMs, idleMs }: SessionLimits,
+  limits: SessionLimits,
   endSignal?: AbortSignal,
 ): Promise<Client> {
+  return connectForData({ ...sessionOptions(config, limits), endSignal }).catch((error: unknown) => {
+    throw databaseError(error, "connect to the target");
+  });
+}
+
+function sessionOptions(config: PostgresSinkConfig, { lockMs, idleMs }: SessionLimits): ConnectionOptions {
   const { loaderUrl } = config;
-  return connectForData({
+  return {
     url: loaderUrl ?? config.url,
     applicationName: config.applicationName,
-    endSignal,
     settings: {
       ...EXACT_TEXT_SETTINGS,
       ...(loaderUrl !== undefined && { role: "vitrina_writer" }),
@@ -119,7 +141,5 @@ async function openSession(
       client_connection_check_interval: "2s",
       jit: "off",
     },
-  }).catch((error: unknown) => {
-    throw databaseError(error, "connect to the target");
-  });
+  };
 }

@@ -1,3 +1,4 @@
+import type { ChangesFrom } from "../../domain/follow.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { seesMark } from "../../postgres/database-mark.ts";
 import { quoteIdentifier } from "../../postgres/identifiers.ts";
@@ -5,6 +6,9 @@ import { auditQuery, checkQuery, type GuardRules } from "../../sql-guard/guard.t
 import { unseenTables } from "../../sql-guard/unseen-tables.ts";
 import type { SourceInspector } from "../inspector.ts";
 import { cursorColumnProblems, cursorRowProblems, numbersAheadProblems, requireFittingStart } from "./change-cursor.ts";
+import { followIndexes } from "./changes/follow-indexes.ts";
+import { inspectChanges } from "./changes/inspect-changes.ts";
+import { planQuery } from "./changes/plan-query.ts";
 import type { Watched } from "./deadline.ts";
 import { columnNameProblems, describeColumns, withoutOrigin } from "./describe-query.ts";
 import { adviseIndex } from "./index-advice.ts";
@@ -12,10 +16,12 @@ import { previewQuery } from "./preview-query.ts";
 import { asSubquery } from "./query-text.ts";
 import { extended, questionSession } from "./read-session.ts";
 import { canSeek, estimateRows } from "./seek-cost.ts";
+import { tablesBehind } from "./tables-read.ts";
 import { isUnique } from "./unique-columns.ts";
 
 interface SourceInspectorConfig extends Watched, GuardRules {
   readonly timeoutMs: number;
+  readonly changes?: ChangesFrom | undefined;
 }
 
 /** Answers with the same functions that a run uses, but with less time for each. */
@@ -25,6 +31,7 @@ export function openSourceInspector(config: SourceInspectorConfig): SourceInspec
     { ...config, readTimeoutMs: config.timeoutMs },
     { lock_timeout: `${config.timeoutMs}ms` },
   );
+  const changes = inspectChanges(config.changes);
   const audit = async (query: string): Promise<void> => {
     // What the text alone shows needs no connection.
     await checkQuery(query, config);
@@ -36,6 +43,7 @@ export function openSourceInspector(config: SourceInspectorConfig): SourceInspec
       const columns = await session.ask((client) => describeColumns(client, query));
       return { columns: columns.map(withoutOrigin), problems: columnNameProblems(columns) };
     },
+    tablesBehind: (names) => session.ask((client) => tablesBehind(client, names)),
     unseenTables: (query, key) => session.lend((lent) => unseenTables(lent, query, key)),
     cursorColumnProblems,
     numbersAheadProblems: (query, rules) => session.ask((client) => numbersAheadProblems(client, query, rules)),
@@ -53,6 +61,11 @@ export function openSourceInspector(config: SourceInspectorConfig): SourceInspec
     estimateRows: (request) => session.ask((client) => estimateRows(client, request)),
     canSeek: (request, batchSize) => session.ask((client) => canSeek(client, request, batchSize)),
     seesMark: (mark) => session.ask((client) => seesMark(client, mark)),
+    followPlan: (request) => session.lend((lent) => planQuery(lent, request)),
+    followIndexes: (plan) => session.ask((client) => followIndexes(client, plan)),
+    changesState: (tables) => session.ask((client) => changes.state(client, tables)),
+    changesScript: (tables, purpose) => session.ask((client) => changes.scriptFor(client, tables, purpose)),
+    changesWaiting: (positions) => session.ask((client) => changes.waiting(client, positions)),
     async preview(request, signal) {
       await audit(request.query);
       return previewQuery(config, request, signal);

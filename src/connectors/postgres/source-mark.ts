@@ -90,7 +90,7 @@ export async function partsReachBack(
 }
 
 /** Hosted servers may hide these: then there is nothing to compare. */
-async function askServer(client: Client): Promise<Parts> {
+export async function askServer(client: Client): Promise<Pick<Parts, "system" | "timeline">> {
   await client.query("SAVEPOINT server");
   try {
     return (await client.query<Parts>(SERVER)).rows[0] ?? {};

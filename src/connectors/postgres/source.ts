@@ -1,12 +1,13 @@
-import { to as copyTo } from "pg-copy-streams";
-import { VitrinaError } from "../../domain/error-catalogue.ts";
-import { CopyTextReader } from "../../postgres/copy-text.ts";
 import { seesMark } from "../../postgres/database-mark.ts";
 import { auditQuery, type GuardRules } from "../../sql-guard/guard.ts";
 import { unseenTables } from "../../sql-guard/unseen-tables.ts";
-import { batchOfCopyText } from "../row-batch.ts";
-import type { ReadRequest, Source, SourceReader } from "../source.ts";
+import type { ReadRequest, Source } from "../source.ts";
+import type { SourceReader } from "../source-reader.ts";
 import { nextStart, requireUsableCursor } from "./change-cursor.ts";
+import { openFollower } from "./changes/follower.ts";
+import { planQuery } from "./changes/plan-query.ts";
+import { watchChanges } from "./changes/watch.ts";
+import { copyRows } from "./copy-reader.ts";
 import { describeQuery } from "./describe-query.ts";
 import { takeHorizon } from "./horizon.ts";
 import { readStatement } from "./query-text.ts";
@@ -51,6 +52,9 @@ export function openPostgresSource(config: PostgresSourceConfig & GuardRules): S
       ),
     estimateRows: async (request) =>
       estimated === undefined ? session.ask((client) => estimateRows(client, request)) : estimated,
+    openFollower: (request) => openFollower(config, request, planQuery),
+    watchChanges: async () => watchChanges(config),
+    rest: () => session.close(),
     close: () => session.close(),
   };
 }
@@ -61,40 +65,13 @@ async function openReader(config: PostgresSourceConfig, request: ReadRequest): P
     // COPY goes by the simple protocol, which takes several statements: the query must first prove to be just one.
     await describeQuery(client, request.query);
     const order = await orderColumns(client, request.columns, request.orderBy);
-    const stream = client.query(copyTo(`COPY (${readStatement(request, order)}) TO STDOUT`));
-    // A stream that is abandoned half-way emits an error; the reader learns of real errors by reading.
-    stream.on("error", () => undefined);
-    const reader = new CopyTextReader(stream);
     return {
-      async read(limit) {
-        const taking = reader.take(limit, config.batchBytes);
-        const { bytes, count, isLast } = await withinTime(taking, config.readTimeoutMs).catch(
-          async (error: unknown) => {
-            throw await lockedSourceError(client, error);
-          },
-        );
-        return { ...batchOfCopyText(bytes, count), isLast };
-      },
+      read: copyRows(client, readStatement(request, order), config),
       close: () => client.end(),
     };
   } catch (error) {
     const failure = await lockedSourceError(client, error);
     await client.end();
     throw failure;
-  }
-}
-
-async function withinTime<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      const seconds = Math.round(timeoutMs / 1000);
-      reject(new VitrinaError("STATEMENT_TIMEOUT", `The source sent nothing for ${seconds} s (READ_TIMEOUT_SECONDS).`));
-    }, timeoutMs);
-  });
-  try {
-    return await Promise.race([promise, timeout]);
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -111,10 +111,10 @@ export async function countKeyBefore(client: Client, table: TargetTable, before:
 }
 
 /** The server would silently cut or round some values; such a row is refused, on every data path. */
-async function requireUnchanged(client: Client, table: TargetTable): Promise<void> {
+export async function requireUnchanged(client: Client, table: TargetTable, relation = STAGE): Promise<void> {
   const refusal = refusalOf(table);
   if (refusal === undefined) return;
-  const { rows } = await extended(client, `SELECT ${refusal} FROM ${STAGE}`);
+  const { rows } = await extended(client, `SELECT ${refusal} FROM ${relation}`);
   const found = rows[0]?.[0];
   if (found !== null && found !== undefined) throw new VitrinaError("ROW_REFUSED", found);
 }

@@ -22,18 +22,18 @@ interface RulesRow {
   readonly owns: string;
 }
 
-type LoadKind = SinkRequest["load"]["kind"];
+type RequestedLoad = SinkRequest["load"];
 
-const RIGHTS: Record<LoadKind, readonly string[]> = {
-  upsert: ["SELECT", "INSERT", "UPDATE"],
-  replace: ["SELECT", "INSERT", "UPDATE", "DELETE"],
+const rightsFor = (load: RequestedLoad): readonly string[] => {
+  const deletes = load.kind === "replace" || load.deletes === true;
+  return ["SELECT", "INSERT", "UPDATE", ...(deletes ? ["DELETE"] : [])];
 };
 
 /** `load` undefined: the table is only read. */
 export async function readTargetRules(
   client: Client,
   label: string,
-  load: LoadKind | undefined,
+  load: RequestedLoad | undefined,
   addsColumns: boolean,
 ): Promise<TargetRules> {
   if (load === undefined) return { problems: [], warnings: [], mayLeaveRowsOut: false };
@@ -49,7 +49,7 @@ export async function readTargetRules(
                                ELSE has_any_column_privilege(c.oid, p) END) AS lacking,
             pg_has_role(c.relowner, 'USAGE') AS owns
        FROM pg_class c WHERE c.oid = to_regclass($1)`,
-    [label, RIGHTS[load]],
+    [label, rightsFor(load)],
   );
   const [row] = rows;
   if (row === undefined) return { problems: [], warnings: [], mayLeaveRowsOut: false };
@@ -68,10 +68,10 @@ export async function readTargetRules(
 export async function schemaProblems(
   client: Client,
   { schema }: TableName,
-  load: LoadKind | undefined,
+  load: RequestedLoad | undefined,
   exists: boolean,
 ): Promise<VitrinaError[]> {
-  if (load === undefined || (exists && load === "upsert")) return [];
+  if (load === undefined || (exists && load.kind === "upsert")) return [];
   const label = quoteIdentifier(schema);
   const { rows } = await client.query<{ role: string; allowed: string | null }>(
     "SELECT current_user AS role, has_schema_privilege(to_regnamespace($1), 'CREATE') AS allowed",

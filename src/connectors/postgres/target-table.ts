@@ -27,7 +27,9 @@ export interface TargetTable {
   /** For columns whose values arrive in another type. */
   readonly conversions: Conversions;
   readonly key: readonly OrderColumn[];
-  /** True when ranges of the key, compared by bytes, can use the key's index. */
+  /** A range of the key is the same keys here and at the source, if texts are compared by bytes. */
+  readonly sortsAlike: boolean;
+  /** True when such ranges can use the key's index. */
   readonly rangesUseIndex: boolean;
   /** A trigger sees each row before it is written, and may leave it out. */
   readonly mayLeaveRowsOut: boolean;
@@ -111,7 +113,7 @@ export async function inspectTargetTable(
     mayLeaveRowsOut: false,
     problems: [
       ...wrong,
-      ...(wrong.length > 0 ? [] : await schemaProblems(client, name, load?.kind, false)),
+      ...(wrong.length > 0 ? [] : await schemaProblems(client, name, load, false)),
       ...keyInQueryProblems(key, columns),
       ...ofTypes,
     ],
@@ -146,7 +148,7 @@ async function inspectExisting(client: Client, name: TableName, question: TableQ
   // A trigger may fill such a column.
   const isCertain = !(await hasTriggers(client, label));
   const added = mayAdd ? missing : [];
-  const rules = await readTargetRules(client, label, load?.kind, added.length > 0);
+  const rules = await readTargetRules(client, label, load, added.length > 0);
   return {
     exists: true,
     existing,
@@ -157,7 +159,7 @@ async function inspectExisting(client: Client, name: TableName, question: TableQ
     mayLeaveRowsOut: rules.mayLeaveRowsOut,
     problems: [
       ...rules.problems,
-      ...(await schemaProblems(client, name, load?.kind, true)),
+      ...(await schemaProblems(client, name, load, true)),
       ...(mayAdd ? [] : missingColumnProblems(label, missing)),
       ...keyInQueryProblems(key, columns),
       ...keyInTargetProblems(label, key, index),
@@ -192,6 +194,7 @@ export async function targetTableOf(
     columns,
     conversions: conversionsInto(existing, wanted),
     key: await orderColumns(client, columns, key),
+    sortsAlike,
     rangesUseIndex: rangesUseIndex && sortsAlike,
     mayLeaveRowsOut,
     warnings,

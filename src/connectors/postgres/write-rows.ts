@@ -1,3 +1,4 @@
+import { plural } from "../../domain/counted.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { quoteTable } from "../../postgres/identifiers.ts";
@@ -44,6 +45,20 @@ export async function deleteRows(
   if (left > 0) throw leavesOut(target, left, "still there after deleting", UNDELETED);
 }
 
+/** Deletes the rows of the target that have one of the keys, each of which comes once. Returns how many these are. */
+export async function deleteByKey(client: Client, table: TargetTable, keys: string): Promise<number> {
+  const target = quoteTable(table.name);
+  const isSame = sameKey(table.key, "t", "k");
+  const doomed = `${target} AS t JOIN ${keys} AS k ON ${isSame}`;
+  const counted = table.mayLeaveRowsOut ? await count(client, doomed) : 0;
+  const { rowCount } = await client.query(`DELETE FROM ${target} AS t USING ${keys} AS k WHERE ${isSame}`);
+  const deleted = rowCount ?? 0;
+  if (deleted >= counted) return deleted;
+  const left = await count(client, doomed);
+  if (left > 0) throw leavesOut(target, left, "still there after deleting", UNDELETED);
+  return counted;
+}
+
 const UNDELETED = "Let the trigger allow it, or load in incremental mode, which deletes nothing.";
 
 async function count(client: Client, from: string): Promise<number> {
@@ -52,7 +67,7 @@ async function count(client: Client, from: string): Promise<number> {
 }
 
 function leavesOut(target: string, rows: number, how: string, hint?: string): VitrinaError {
-  const what = rows === 1 ? `1 row is ${how}` : `${rows} rows are ${how.replace("it was", "they were")}`;
+  const what = `${plural(rows, "row is", "rows are")} ${rows === 1 ? how : how.replace("it was", "they were")}`;
   const message = `A trigger of ${target} leaves rows out: ${what}.`;
   return new VitrinaError(TABLE_ERRORS.ROWS_LEFT_OUT, message, hint === undefined ? {} : { hint });
 }

@@ -74,6 +74,21 @@ function createGauges(registry: Registry) {
       "Rows that the target refused in the last run of the pipeline.",
       "pipeline",
     ),
+    lastRound: gauge(
+      "follow_last_round_timestamp_seconds",
+      "When the mart of a pipeline that follows was last brought up to date; none before the first time.",
+      "pipeline",
+    ),
+    lastCompare: gauge(
+      "follow_last_compare_timestamp_seconds",
+      "When the whole mart of a pipeline that follows was last compared with its query; none before the first time.",
+      "pipeline",
+    ),
+    repaired: gauge(
+      "follow_repaired_rows",
+      "Rows that sweeps of the pipeline had to repair although every change had been followed, over all sweeps.",
+      "pipeline",
+    ),
   };
 }
 
@@ -94,6 +109,10 @@ function showPipeline(gauges: Gauges, vitals: PipelineVitals, due: number | unde
   for (const status of PIPELINE_STATUSES) gauges.status.set({ pipeline, status }, status === vitals.status ? 1 : 0);
   if (lastSuccessSeconds !== null) gauges.lastSuccess.set({ pipeline }, lastSuccessSeconds);
   if (lastRunRejected !== null) gauges.rejected.set({ pipeline }, lastRunRejected);
+  const { lastRoundSeconds = null, lastCompareSeconds = null, repaired } = vitals.follow ?? {};
+  if (lastRoundSeconds !== null) gauges.lastRound.set({ pipeline }, lastRoundSeconds);
+  if (lastCompareSeconds !== null) gauges.lastCompare.set({ pipeline }, lastCompareSeconds);
+  if (repaired !== undefined) gauges.repaired.set({ pipeline }, repaired);
   if (due !== undefined) gauges.due.set({ pipeline }, due);
   const watermark = vitals.watermark === null ? undefined : watermarkSeconds(vitals.watermark);
   if (watermark !== undefined) gauges.watermark.set({ pipeline }, watermark);

@@ -2,6 +2,7 @@ import { Counter, Histogram, type Registry } from "prom-client";
 import { z } from "zod";
 import type { Api } from "../api.ts";
 import { problems } from "../problem.ts";
+import type { FollowGauges } from "./follow-gauges.ts";
 import type { PipelineGauges } from "./pipeline-gauges.ts";
 
 const getMetrics = {
@@ -14,9 +15,16 @@ const getMetrics = {
   },
 };
 
-export function metricsRoutes(api: Api, registry: Registry, gauges: PipelineGauges): void {
+/** Everything that is looked up for a scrape. */
+export interface ScrapedGauges {
+  readonly ofPipelines: PipelineGauges;
+  readonly ofFollowing: FollowGauges;
+}
+
+export function metricsRoutes(api: Api, registry: Registry, { ofPipelines, ofFollowing }: ScrapedGauges): void {
   api.get("/metrics", { schema: getMetrics }, async (_, reply) => {
-    await gauges.refresh();
+    ofFollowing.refresh();
+    await ofPipelines.refresh();
     const text = await registry.metrics();
     return reply
       .type(registry.contentType)

@@ -6,6 +6,7 @@ import {
   type Pipeline,
   type PipelinePatch,
   pipelineSchema,
+  readableConfig,
 } from "../../domain/pipeline.ts";
 import type { ConfigurationChange } from "../../meta-store/ports/pipelines.ts";
 import { actorOf } from "../actor.ts";
@@ -101,7 +102,8 @@ interface Judgements {
 }
 
 function judgeAll(parts: ApiParts, wanted: readonly Wanted[]): Promise<Judgements> {
-  return withSources(parts, (ask) => judgeEach(parts, wanted, ask));
+  const beside = wanted.map(({ body, base }) => readableConfig(body, base).config);
+  return withSources(parts, (ask) => judgeEach(parts, wanted, ask), beside);
 }
 
 async function judgeEach(parts: ApiParts, wanted: readonly Wanted[], ask: AskSource): Promise<Judgements> {

@@ -4,7 +4,7 @@ import type { Pipeline, PipelinePatch } from "../../domain/pipeline.ts";
 import { actorOf } from "../actor.ts";
 import type { ApiParts } from "../api.ts";
 import { expectedVersion, type SavedPipeline, saved, sendPipeline } from "./answer.ts";
-import { changesNothing, judge, requireNone, touchesQuery } from "./judge.ts";
+import { changesNothing, concernsSource, judge, requireNone } from "./judge.ts";
 
 const MOST_TRIES = 5;
 
@@ -21,7 +21,7 @@ export async function changeConfiguration(
   const author = actorOf(request).name;
   for (let tries = 1; ; tries += 1) {
     const current = await store.pipelines.get(pipelineId);
-    if (!touchesQuery(patch) || changesNothing(current, patch)) {
+    if (!concernsSource(patch, current) || changesNothing(current, patch)) {
       const check = async (merged: Pipeline) => requireNone((await judge(parts, patch, merged)).problems);
       const changed = await store.pipelines.update(current.id, patch, { author, check, expectedVersion: asked });
       sendPipeline(reply, changed);

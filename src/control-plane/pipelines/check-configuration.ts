@@ -17,9 +17,10 @@ interface ConfigurationRule {
 const RULES: readonly ConfigurationRule[] = [
   { fields: ["source_type"], findProblems: sourceProblems },
   { fields: ["type", "source_query", "target_table", "tasks"], findProblems: planProblems },
-  { fields: ["schedule_interval"], findProblems: scheduleProblems },
+  { fields: ["schedule_interval"], findProblems: (config) => scheduleProblems(config, "schedule_interval") },
+  { fields: ["sweep"], findProblems: (config) => scheduleProblems(config, "sweep") },
   { fields: ["mode", "incremental_key", "incremental_id_key"], findProblems: incrementalProblems },
-  { fields: ["target_options", "target_table", "tasks", "mode"], findProblems: optionProblems },
+  { fields: ["target_options", "target_table", "tasks", "mode", "sweep"], findProblems: optionProblems },
 ];
 
 /**
@@ -61,14 +62,15 @@ export async function queryProblems(config: PipelineConfig, parts: RuleParts): P
   }
 }
 
-function scheduleProblems({ schedule_interval }: PipelineConfig): readonly CodedProblem[] {
-  if (schedule_interval === null) return [];
+function scheduleProblems(config: PipelineConfig, field: "schedule_interval" | "sweep"): readonly CodedProblem[] {
+  const schedule = config[field];
+  if (schedule === null) return [];
   try {
-    parseSchedule(schedule_interval);
+    parseSchedule(schedule);
     return [];
   } catch (error) {
     if (!(error instanceof VitrinaError)) throw error;
-    return [{ code: "SCHEDULE_INVALID", pointer: "/schedule_interval", message: error.message }];
+    return [{ code: "SCHEDULE_INVALID", pointer: `/${field}`, message: error.message }];
   }
 }
 

@@ -11,7 +11,9 @@ import {
 import { type PipelineConfig, readableConfig } from "../../domain/pipeline.ts";
 import { mayPass } from "../../domain/retry-policy.ts";
 import { inspectTaskPlan } from "../../domain/task-plan.ts";
+import { checkCycle } from "../validate/cycle.ts";
 import { type Finding, Findings } from "../validate/findings.ts";
+import { checkFollow } from "../validate/follow.ts";
 import { checkSourceQuery, checkUnseen, openSource } from "../validate/validate.ts";
 import type { ValidateParts } from "../validate/validator.ts";
 import { formProblems, invalidRequest } from "../validation.ts";
@@ -51,9 +53,14 @@ export async function judge(
 
 const OF_THE_QUERY = ["source_query", "tasks", "source_type", "source_connection"];
 
-/** Only then the source is asked. */
-export function touchesQuery(change: object): boolean {
-  return OF_THE_QUERY.some((field) => field in change);
+/** What decides whether a query can be followed, and how. */
+const OF_FOLLOWING = ["mode", "follow", "target_key", "target_table"];
+
+/** Only then the source is asked. `base`: what is changed; undefined where it is new. */
+export function concernsSource(change: object, base: Pick<PipelineConfig, "mode"> | undefined): boolean {
+  if (OF_THE_QUERY.some((field) => field in change)) return true;
+  const { mode } = { ...base, ...change };
+  return mode === "follow" && OF_FOLLOWING.some((field) => field in change);
 }
 
 async function judgeQuery(
@@ -63,7 +70,8 @@ async function judgeQuery(
   unreadable: readonly string[],
   ask: AskSource,
 ): Promise<Judgement> {
-  if (!touchesQuery(change) || OF_THE_QUERY.some((field) => unreadable.includes(field)))
+  const needed = config.mode === "follow" ? [...OF_THE_QUERY, ...OF_FOLLOWING] : OF_THE_QUERY;
+  if (!concernsSource(change, config) || needed.some((field) => unreadable.includes(field)))
     return { problems: [], warnings: [] };
   const ofText = await queryProblems(config, parts);
   if (ofText.length > 0) return { problems: ofText, warnings: [] };
@@ -148,9 +156,13 @@ const MOST_TROUBLES = 3;
 
 /**
  * Asks the sources on behalf of one request, each by one session. Requests take turns: each of them may keep a source
- * busy, and nobody may use up its connections by saving.
+ * busy, and nobody may use up its connections by saving. `beside`: all that the request saves, where it is several.
  */
-export function withSources<T>(parts: ValidateParts, work: (ask: AskSource) => Promise<T>): Promise<T> {
+export function withSources<T>(
+  parts: ValidateParts,
+  work: (ask: AskSource) => Promise<T>,
+  beside: readonly PipelineConfig[] = [],
+): Promise<T> {
   const opened = new Map<string, Promise<SourceInspector>>();
   const troubles = new Map<string, number>();
   const open: Inspector["source"] = (of) => {
@@ -163,7 +175,7 @@ export function withSources<T>(parts: ValidateParts, work: (ask: AskSource) => P
     const { source_connection: name } = config;
     const known = troubles.get(name) ?? 0;
     if (known >= MOST_TROUBLES) return [notAsked(name)];
-    const found = await askSource(parts, config, open);
+    const found = await askSource(parts, config, beside, open);
     if (found.some(isUnchecked)) troubles.set(name, known + 1);
     return found;
   };
@@ -179,15 +191,19 @@ export function withSources<T>(parts: ValidateParts, work: (ask: AskSource) => P
 async function askSource(
   parts: ValidateParts,
   config: PipelineConfig,
+  beside: readonly PipelineConfig[],
   open: Inspector["source"],
 ): Promise<readonly Finding[]> {
   const findings = new Findings();
   const plan = inspectTaskPlan(config, parts.targets);
-  const validator = { config, stored: undefined, isTrial: false, parts, plan, findings };
+  const validator = { config, stored: undefined, isTrial: false, beside, parts, plan, findings };
   const source = await openSource(validator, open);
   if (source === undefined) return findings.all;
   const query = await checkSourceQuery(validator, source);
-  if (query !== undefined) await checkUnseen(validator, source, query);
+  if (query === undefined) return findings.all;
+  await checkUnseen(validator, source, query);
+  await checkCycle(validator, source);
+  await checkFollow(validator, source, query, config.target_key, "saving");
   return findings.all;
 }
 

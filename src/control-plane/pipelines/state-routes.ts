@@ -138,7 +138,8 @@ function requireConfirmation({ confirm }: z.infer<typeof confirmQuery>, meaning:
 
 function requireSettable({ name, mode, incremental_id_key }: Pipeline, position: Watermark): void {
   if (mode !== "incremental") {
-    throw new VitrinaError("STATE_NOT_SETTABLE", `${name} reads everything in every run (mode ${mode}).`);
+    const reads = mode === "full" ? "reads everything in every run" : "follows every change of its source";
+    throw new VitrinaError("STATE_NOT_SETTABLE", `${name} ${reads} (mode ${mode}).`);
   }
   if (position.id !== null && incremental_id_key === null) {
     const message = "The pipeline has no incremental_id_key that this could be a value of.";

@@ -1,5 +1,6 @@
 import type { IndexAdvice, InspectedTarget, ReadRequest, SourceInspector } from "../../connectors/inspector.ts";
 import { configFingerprint, type ScanPosition } from "../../domain/checkpoint.ts";
+import { plural } from "../../domain/counted.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { PipelineConfig } from "../../domain/pipeline.ts";
 import {
@@ -98,7 +99,7 @@ async function checkMissingKeys(
   const check = { pointer: "/target_key", question: "whether rows lack a key" };
   const missing = await findings.attempt(check, () => source.rowsWithoutKey(query.text, key, most + 1));
   if (missing === undefined || missing === 0) return;
-  const isRefused = missing > most && mode === "full" && plan.transforms.length === 0;
+  const isRefused = missing > most && mode !== "incremental" && plan.transforms.length === 0;
   const names = key.map((name) => `"${name}"`).join(", ");
   const message = `The query returns ${inWords(missing, most)} without a value for ${names}.`;
   const problem = new VitrinaError("KEY_NULL_IN_SOURCE", message);
@@ -148,8 +149,8 @@ function cursorRules(config: PipelineConfig, key: string): CursorRules {
 
 /** Counted no further than one beyond the limit. */
 function inWords(rows: number, limit: number): string {
-  if (rows > limit) return `more than ${limit} rows`;
-  return rows === 1 ? "a row" : `${rows} rows`;
+  if (rows > limit) return `more than ${plural(limit, "row")}`;
+  return plural(rows, "row");
 }
 
 /** Rows with values that the target's types cannot take: the run rejects them, and fails when they are too many. */
@@ -163,7 +164,7 @@ async function checkRefusals(
   const check = { pointer: plan.targetPointer, question: "whether the target takes every value" };
   const found = await findings.attempt(check, () => source.rowsRefused(query.text, refusals, most + 1));
   if (found === undefined || found === 0) return;
-  const isTooMany = found > most && mode === "full";
+  const isTooMany = found > most && mode !== "incremental";
   const reasons = refusals.map(({ reason }) => reason).join("; or ");
   const message = `The target would refuse ${inWords(found, most)}, in which ${reasons}.`;
   const problem = new VitrinaError(isTooMany ? "TOO_MANY_REJECTS" : "ROW_REFUSED", message);

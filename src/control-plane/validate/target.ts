@@ -24,7 +24,7 @@ export async function checkTarget(
       createTarget: config.create_target,
       addColumns: config.add_columns,
       load:
-        config.mode === "full"
+        config.mode !== "incremental"
           ? { kind: "replace", loadId: stored?.id ?? randomUUID(), inKeyOrder: !hasTransforms }
           : { kind: "upsert" },
     }),
@@ -40,16 +40,21 @@ export async function checkTarget(
 
 /** Rows that another pipeline wrote are not in the query of a full load, which deletes them. */
 export async function checkSharing({ config, stored, parts, plan, findings }: Validator): Promise<void> {
-  const { mode } = config;
   const target = targetTextOf(config, plan.targetPointer);
   const { items } = await parts.store.pipelines.list({ limit: 10 }, { target_table: target });
-  const others = items.filter((other) => other.id !== stored?.id && (mode === "full" || other.mode === "full"));
+  const others = items.filter((other) => other.id !== stored?.id && (deletesOthers(config) || deletesOthers(other)));
   if (others.length === 0) return;
   const names = others.map(({ name }) => `"${name}"`).join(", ");
-  const whose =
-    mode === "full" ? `A full load deletes what ${names} wrote` : `A full load of ${names} deletes its rows`;
+  const whose = deletesOthers(config)
+    ? `A full load deletes what ${names} wrote`
+    : `A full load of ${names} deletes its rows`;
   const shared = new VitrinaError("TARGET_SHARED", `${target} is also the target of ${names}. ${whose}.`);
   findings.add(shared, plan.targetPointer, "warning");
+}
+
+/** Comparing everything, as follow mode and a sweep do, is a full load. */
+function deletesOthers({ mode, sweep }: PipelineConfig): boolean {
+  return mode !== "incremental" || sweep !== null;
 }
 
 function targetTextOf({ target_table, tasks }: PipelineConfig, pointer: string): string {

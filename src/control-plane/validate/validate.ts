@@ -4,7 +4,9 @@ import type { RegisteredTask } from "../../domain/runner.ts";
 import { type InspectedTaskPlan, inspectTaskPlan } from "../../domain/task-plan.ts";
 import { isNumberType } from "../../domain/watermark.ts";
 import { configurationProblems } from "../pipelines/check-configuration.ts";
+import { checkCycle } from "./cycle.ts";
 import { Findings } from "./findings.ts";
+import { checkFollow } from "./follow.ts";
 import type { Validation } from "./operations.ts";
 import { type CheckedReading, checkReading } from "./reading.ts";
 import { checkSharing, checkTarget, describeTarget } from "./target.ts";
@@ -27,6 +29,10 @@ export async function validate(parts: ValidateParts, question: ValidateQuestion)
     const query = source === undefined ? undefined : await checkSourceQuery(validator, source);
     const target = await checkTarget(validator, query?.columns);
     await checkSharing(validator);
+    if (source !== undefined && query !== undefined) {
+      await checkCycle(validator, source);
+      await checkFollow(validator, source, query, target?.key ?? config.target_key, "whole");
+    }
     const reading: CheckedReading =
       source === undefined || query === undefined || !query.isUsable
         ? { reading: null, estimatedRows: null }

@@ -12,6 +12,8 @@ export interface ValidateQuestion {
   readonly stored: { readonly id: PipelineId; readonly state: PipelineState } | undefined;
   /** True when the configuration is not the stored one. */
   readonly isTrial: boolean;
+  /** What is being saved together with it, instead of what is stored under the same names. */
+  readonly beside?: readonly PipelineConfig[];
 }
 
 /** What the checks share. */

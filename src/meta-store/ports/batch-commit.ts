@@ -1,4 +1,5 @@
 import type { ScanPosition } from "../../domain/checkpoint.ts";
+import type { FollowPosition, SweepPosition } from "../../domain/follow.ts";
 import type { PipelineStatus } from "../../domain/pipeline-status.ts";
 import type { BatchCounters } from "../../domain/run.ts";
 import type { SourceMark } from "../../domain/source-mark.ts";
@@ -38,6 +39,15 @@ export interface BatchCommit {
   startOver(): Promise<void>;
   /** An incremental load is over: the next one starts at the watermark, if the target is still this one. */
   moveWatermark(next: NextStart, fingerprint: string, mark: TargetMark | null): Promise<void>;
+  /** Everything is going to be compared: what that reads is not older than this position. */
+  noteCompareBegins(position: FollowPosition, reason: string, tables: readonly string[]): Promise<void>;
+  /** The target has every change up to the position. */
+  moveFollowPosition(move: FollowMove): Promise<void>;
+  /**
+   * The sweep that was due has ended. `repaired`: rows that differed although every change had been followed. `next`: where
+   * the next one begins; null where everything was compared.
+   */
+  noteSwept(repaired: number, next: SweepPosition | null): Promise<void>;
   /** Says how the run works, for people. */
   describeRun(facts: RunFacts): Promise<void>;
 }
@@ -47,6 +57,8 @@ export interface BatchProgress {
   readonly position: ScanPosition | null;
   readonly fingerprint: string;
   readonly counters: BatchCounters;
+  /** From the target, because their row is gone. No row that was read becomes one of these. */
+  readonly rowsDeleted: number;
   readonly effort: BatchEffort;
   readonly rejects: readonly RefusedRow[];
   /** Earlier rejects that are settled by this batch: their rows are written, gone, or refused again. */
@@ -55,7 +67,7 @@ export interface BatchProgress {
   readonly safePoint: string | null;
   /** The batch number this commit builds on. */
   readonly expectedBatchNo: number;
-  /** The target holds rows of it at once. */
+  /** The target holds rows of it at once. If not, and rows were deleted, it may rightly be empty now. */
   readonly fillsTarget: boolean;
 }
 
@@ -80,6 +92,18 @@ export interface LeaseView {
   readonly batchSize: number;
   readonly maxRejects: number;
   readonly maxDeletePercent: number;
+}
+
+interface FollowMove {
+  readonly position: FollowPosition;
+  /** Of the configuration. */
+  readonly fingerprint: string;
+  /** Whose changes are followed, as schema.table. */
+  readonly tables: readonly string[];
+  /** Of the target as it is now; null where the next run takes it. */
+  readonly mark: TargetMark | null;
+  /** True: by comparing everything, which has ended with this, and settles every reject from before. */
+  readonly comparedEverything: boolean;
 }
 
 interface CaughtUpPosition {

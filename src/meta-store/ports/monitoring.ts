@@ -33,4 +33,14 @@ export interface PipelineVitals {
   readonly watermark: string | null;
   readonly lastSuccessSeconds: number | null;
   readonly lastRunRejected: number | null;
+  /** Of pipelines that follow their source. */
+  readonly follow: FollowVitals | null;
+}
+
+interface FollowVitals {
+  readonly lastRoundSeconds: number | null;
+  /** When all of the target was last compared. */
+  readonly lastCompareSeconds: number | null;
+  /** Rows that sweeps had to repair, over all. */
+  readonly repaired: number;
 }

@@ -14,6 +14,9 @@ export interface RejectStore {
   toRetry(id: PipelineId, limit: number): Promise<RejectToRetry[]>;
   /** Those whose row has no value in this column. */
   without(id: PipelineId, column: string): Promise<number[]>;
+  /** Those of rows with one of these keys. */
+  ofKeys(id: PipelineId, keys: readonly RejectToRetry["key"][]): Promise<number[]>;
+  count(id: PipelineId): Promise<number>;
   /** They cannot be tried again; they stay, unmarked, and say why. */
   giveUp(id: PipelineId, ids: readonly number[], failure: RunFailure): Promise<void>;
 }

@@ -111,6 +111,8 @@ export interface ScheduleStore {
   upcoming(limit: number): Promise<UpcomingSchedules>;
   /** Moves the schedule on from where it was read. When it was due and the pipeline is idle, or failed by trouble that may pass, its run is requested. */
   advance(pipeline: ScheduledPipeline, plan: SchedulePlan): Promise<ScheduleOutcome>;
+  /** Requests the run of each idle pipeline whose sweep came due while it was busy. */
+  requestSweeps(): Promise<void>;
 }
 
 interface UpcomingSchedules {
@@ -124,6 +126,8 @@ interface UpcomingSchedules {
 export interface ScheduledPipeline {
   readonly id: PipelineId;
   readonly name: string;
+  /** A load, or a sweep, which waits where the pipeline is busy. */
+  readonly what: "run" | "sweep";
   readonly schedule: string;
   /** `null`: not planned yet. */
   readonly nextRunAt: Date | null;

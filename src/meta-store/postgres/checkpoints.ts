@@ -10,8 +10,9 @@ import { inTransaction, type Pool } from "../../postgres/connection.ts";
 import type { BatchCommit, BatchProgress, LeaseView } from "../ports/batch-commit.ts";
 import type { Claim } from "../ports/run-queue.ts";
 import { leaseLost } from "./claims.ts";
+import { settleEarlierRejects } from "./rejects.ts";
 import { decodeRow } from "./rows.ts";
-import { NOTHING_REACHED, newMark } from "./state.ts";
+import { NOTHING_FOLLOWED, NOTHING_REACHED, newMark } from "./state.ts";
 
 /** The epoch is also asked of the pipeline: whoever raises it there ends every claim from before. */
 const LEASE = `
@@ -30,7 +31,8 @@ const RECORD = `
   WITH lease AS (${LEASE}), state AS (
     UPDATE etl.etl_state s
        SET scan_position = $4, fingerprint = $5, safe_point = $6, batch_no = s.batch_no + 1,
-           target_mark = CASE WHEN $22 THEN s.target_mark || '{"filled": true}' ELSE s.target_mark END,
+           target_mark = CASE WHEN $22 THEN s.target_mark || '{"filled": true}'
+                              WHEN $25::bigint > 0 THEN s.target_mark || '{"filled": false}' ELSE s.target_mark END,
            last_processed_value = CASE WHEN s.watermark_fingerprint IS NULL THEN $23 ELSE s.last_processed_value END,
            last_processed_id = CASE WHEN s.watermark_fingerprint IS NULL THEN $24 ELSE s.last_processed_id END,
            updated_at = clock_timestamp()
@@ -41,7 +43,8 @@ const RECORD = `
        SET batches = r.batches + 1, applied_version = lease.config_version,
            rows_read = r.rows_read + $9, rows_written = r.rows_written + $10, rows_unchanged = r.rows_unchanged + $11,
            rows_deduplicated = r.rows_deduplicated + $12, rows_rejected = r.rows_rejected + $13,
-           rows_dropped = r.rows_dropped + $14, rows_added = r.rows_added + $15, bytes = r.bytes + $16,
+           rows_dropped = r.rows_dropped + $14, rows_added = r.rows_added + $15,
+           rows_deleted = r.rows_deleted + $25, bytes = r.bytes + $16,
            read_ms = r.read_ms + $17, transform_ms = r.transform_ms + $18, write_ms = r.write_ms + $19
       FROM state JOIN lease ON lease.id = state.pipeline_id WHERE r.id = $8
     RETURNING r.id, r.pipeline_id
@@ -87,6 +90,49 @@ const END_LOAD = `
   ), met_again AS (
     DELETE FROM etl.etl_rejects j USING lease WHERE j.pipeline_id = lease.id AND j.of_failed_run
   ), run AS (UPDATE etl.etl_runs r SET rows_deleted = r.rows_deleted + $5 FROM lease WHERE r.id = $4)
+  SELECT id FROM lease`;
+
+const NOTE_COMPARE = `
+  WITH lease AS (${LEASE}), noted AS (
+    INSERT INTO etl.follow_state (pipeline_id, compare_position, compare_reason, tables)
+    SELECT id, $4::jsonb, $5::text, $6::text[] FROM lease
+    ON CONFLICT (pipeline_id) DO UPDATE
+      SET compare_position = excluded.compare_position, compare_reason = excluded.compare_reason, tables = excluded.tables
+  )
+  SELECT id FROM lease`;
+
+const MOVE_FOLLOW_POSITION = `
+  WITH lease AS (${LEASE}), moved AS (
+    INSERT INTO etl.follow_state AS f
+      (pipeline_id, position, fingerprint, tables, last_round_at, last_compare_at, compares)
+    SELECT id, $4::jsonb, $5::text, $6::text[], clock_timestamp(), CASE WHEN $8::boolean THEN clock_timestamp() END,
+           CASE WHEN $8 THEN 1 ELSE 0 END FROM lease
+    ON CONFLICT (pipeline_id) DO UPDATE
+      SET position = excluded.position, fingerprint = excluded.fingerprint, tables = excluded.tables,
+          last_round_at = excluded.last_round_at, last_compare_at = coalesce(excluded.last_compare_at, f.last_compare_at),
+          compare_position = CASE WHEN $8 THEN NULL ELSE f.compare_position END,
+          compares = CASE WHEN $8 THEN f.compares + 1 ELSE 0 END,
+          sweep_next = CASE WHEN $8 THEN NULL ELSE f.sweep_next END
+  ), state AS (
+    UPDATE etl.etl_state s
+       SET scan_position = NULL, fingerprint = NULL, safe_point = NULL, target_mark = ${newMark("$7")},
+           updated_at = clock_timestamp()
+      FROM lease WHERE s.pipeline_id = lease.id
+  ), met_again AS (
+    DELETE FROM etl.etl_rejects j USING lease WHERE j.pipeline_id = lease.id AND j.of_failed_run
+  )
+  SELECT id FROM lease`;
+
+const NOTE_SWEPT = `
+  WITH lease AS (${LEASE}), done AS (
+    UPDATE etl.etl_pipelines p SET sweep_wanted_at = NULL FROM lease WHERE p.id = lease.id
+  ), noted AS (
+    INSERT INTO etl.follow_state AS f (pipeline_id, last_sweep_at, repaired, last_repaired, sweep_next)
+    SELECT id, clock_timestamp(), $4::bigint, $4::bigint, $5::jsonb FROM lease
+    ON CONFLICT (pipeline_id) DO UPDATE
+      SET last_sweep_at = excluded.last_sweep_at, repaired = f.repaired + excluded.repaired,
+          last_repaired = excluded.last_repaired, sweep_next = excluded.sweep_next
+  )
   SELECT id FROM lease`;
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: one method for each operation of the port, mostly SQL.
@@ -192,6 +238,8 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
         `WITH lease AS (${LEASE}), state AS (
            UPDATE etl.etl_state s SET ${NOTHING_REACHED}, updated_at = clock_timestamp()
              FROM lease WHERE s.pipeline_id = lease.id
+         ), follow AS (
+           UPDATE etl.follow_state f SET ${NOTHING_FOLLOWED} FROM lease WHERE f.pipeline_id = lease.id
          )
          SELECT id FROM lease`,
         [],
@@ -225,6 +273,23 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
       );
     },
 
+    async noteCompareBegins(position, reason, tables) {
+      await underLease(pool, NOTE_COMPARE, [position, reason, tables]);
+    },
+    async moveFollowPosition({ position, fingerprint, tables, mark, comparedEverything }) {
+      await inTransaction(pool, async (client) => {
+        await underLease(client, MOVE_FOLLOW_POSITION, [position, fingerprint, tables, mark, comparedEverything]);
+        if (comparedEverything) await settleEarlierRejects(client, claim.pipeline.id);
+      });
+    },
+    async noteSwept(repaired, next) {
+      await inTransaction(pool, async (client) => {
+        await underLease(client, NOTE_SWEPT, [repaired, next]);
+        // There a sweep is a full load; in follow mode it writes only if it must.
+        if (claim.pipeline.mode === "incremental") await settleEarlierRejects(client, claim.pipeline.id);
+      });
+    },
+
     async describeRun({ dataPath, strategy, estimatedRows, resumed, notes = [] }) {
       await pool.query(
         `UPDATE etl.etl_runs SET data_path = $2, strategy = $3, estimated_rows = $4, resumed = $5, notes = $6
@@ -238,7 +303,7 @@ export function batchCommit(pool: Pool, claim: Claim): BatchCommit {
 /** For people who look at a load that has no watermark yet: a full load has a key, and no cursor. */
 function progressOf(mode: Pipeline["mode"], position: ScanPosition | null): Watermark {
   if (position === null) return NO_WATERMARK;
-  if (mode === "full") return { value: null, id: position.join(", ") };
+  if (mode !== "incremental") return { value: null, id: position.join(", ") };
   return { value: position[0] ?? null, id: position[1] ?? null };
 }
 
@@ -249,8 +314,8 @@ function requireBalance({ counters }: BatchProgress): void {
 
 /** From $4 on, in the order of RECORD. */
 function recordValues(claim: Claim, batch: BatchProgress): unknown[] {
-  const { position, fingerprint, safePoint, expectedBatchNo, counters, effort, rejects, settledRejects, fillsTarget } =
-    batch;
+  const { position, fingerprint, safePoint, expectedBatchNo, counters, effort, rejects } = batch;
+  const { settledRejects, fillsTarget, rowsDeleted } = batch;
   const progress = progressOf(claim.pipeline.mode, position);
   return [
     position,
@@ -274,5 +339,6 @@ function recordValues(claim: Claim, batch: BatchProgress): unknown[] {
     fillsTarget,
     progress.value,
     progress.id,
+    rowsDeleted,
   ];
 }

@@ -8,6 +8,7 @@ import { auditLog, recordingPool } from "./audit.ts";
 import { changeFeed } from "./changes.ts";
 import { batchCommit } from "./checkpoints.ts";
 import { runQueue } from "./claims.ts";
+import { followStore } from "./follow.ts";
 import { housekeeping } from "./housekeeping.ts";
 import { keyStore } from "./keys.ts";
 import { pipelineStore } from "./pipelines.ts";
@@ -39,6 +40,7 @@ export function openMetaStore(options: MetaStoreOptions): MetaStore {
     requests: runRequests(pool),
     queue: runQueue(pool, connection),
     schedules: scheduleStore(pool),
+    follow: followStore(pool),
     runs: runHistory(pool),
     runLogs: runLogs(pool),
     keys: keyStore(pool),

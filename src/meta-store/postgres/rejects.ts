@@ -8,7 +8,7 @@ import type { RejectStore } from "../ports/rejects.ts";
 import { asking } from "./asking.ts";
 import { pageOf } from "./pages.ts";
 import { requestRun } from "./requests.ts";
-import { rowsOf } from "./rows.ts";
+import { rowOf, rowsOf } from "./rows.ts";
 
 /** Of one pipeline; all, or those with these ids. */
 const MEANT = "pipeline_id = $1 AND ($2::bigint[] IS NULL OR id = ANY ($2))";
@@ -73,6 +73,19 @@ export function rejectStore(pool: Pool): RejectStore {
         [id, column],
       );
       return rowsOf(idRow, found).map((reject) => reject.id);
+    }),
+
+    ofKeys: asking("read the rejects", async (id, keys) => {
+      const found = await pool.query(
+        "SELECT id FROM etl.etl_rejects WHERE pipeline_id = $1 AND row_key IN (SELECT jsonb_array_elements($2::jsonb))",
+        [id, JSON.stringify(keys)],
+      );
+      return rowsOf(idRow, found).map((reject) => reject.id);
+    }),
+
+    count: asking("count the rejects", async (id) => {
+      const found = await pool.query("SELECT count(*) AS rejects FROM etl.etl_rejects WHERE pipeline_id = $1", [id]);
+      return rowOf(z.object({ rejects: z.coerce.number() }), found)?.rejects ?? 0;
     }),
 
     giveUp: asking("keep the rejects", async (id, ids, { code, error }) => {

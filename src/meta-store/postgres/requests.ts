@@ -29,10 +29,10 @@ const PAUSE = `
      AND (p.status IN (${allowing("request_pause")}) OR (${WAITING} AND p.not_before IS NOT NULL))
   RETURNING ${PIPELINE_COLUMNS}`;
 
-/** What nobody has begun is withdrawn. */
+/** What nobody has begun is withdrawn; and a sweep that was due is not made up for. */
 const CANCEL = `
   UPDATE etl.etl_pipelines p
-     SET status = ${statusAfter("request_cancel")},
+     SET status = ${statusAfter("request_cancel")}, sweep_wanted_at = NULL,
          run_requested_at = CASE WHEN p.status NOT IN (${CLAIMABLE}) THEN p.run_requested_at END,
          run_trigger = CASE WHEN p.status NOT IN (${CLAIMABLE}) THEN p.run_trigger END
    WHERE p.id = $1 AND p.status IN (${allowing("request_cancel")})

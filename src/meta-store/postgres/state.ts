@@ -2,6 +2,7 @@ import { z } from "zod";
 import { configFingerprint } from "../../domain/checkpoint.ts";
 import type { PipelineId } from "../../domain/pipeline.ts";
 import { sourceMarkSchema } from "../../domain/source-mark.ts";
+import type { SqlSession } from "../../domain/sql-session.ts";
 import { targetMarkSchema } from "../../domain/target-mark.ts";
 import { NO_WATERMARK } from "../../domain/watermark.ts";
 import { inTransaction, type Pool } from "../../postgres/connection.ts";
@@ -55,6 +56,9 @@ export const NOTHING_REACHED = `
   fingerprint = NULL, safe_point = NULL, candidate_value = NULL, candidate_id = NULL, candidate_at = NULL,
   target_mark = NULL, source_mark = NULL`;
 
+/** The same, of how far it has followed the changes of its source. */
+export const NOTHING_FOLLOWED = "position = NULL, fingerprint = NULL, compare_position = NULL";
+
 export function stateStore(pool: Pool): StateStore {
   return {
     get: asking("read the state", async (id) => {
@@ -85,7 +89,12 @@ export function stateStore(pool: Pool): StateStore {
       };
     }),
 
-    reset: asking("reset the state", (id) => changeState(pool, id, NOTHING_REACHED)),
+    reset: asking("reset the state", (id) =>
+      inTransaction(pool, async (client) => {
+        await changeState(client, id, NOTHING_REACHED);
+        await client.query(`UPDATE etl.follow_state SET ${NOTHING_FOLLOWED} WHERE pipeline_id = $1`, [id]);
+      }),
+    ),
 
     /**
      * The unfinished load is given up: its position was reached by another query. Where the query is the same, it is the
@@ -93,7 +102,7 @@ export function stateStore(pool: Pool): StateStore {
      */
     keep: asking("keep the state", async (id) => {
       const fingerprint = configFingerprint(await getPipeline(pool, id));
-      await changeState(
+      await changeStateAlone(
         pool,
         id,
         `target_mark = CASE WHEN watermark_fingerprint = $2 THEN NULL ELSE target_mark - 'columns' END, source_mark = NULL,
@@ -107,7 +116,7 @@ export function stateStore(pool: Pool): StateStore {
     /** The value is compared with its column by the run that starts there: only the source knows its types. */
     set: asking("set the state", async (id, { value, id: lastId }) => {
       const fingerprint = configFingerprint(await getPipeline(pool, id));
-      await changeState(
+      await changeStateAlone(
         pool,
         id,
         `last_processed_value = $2, last_processed_id = $3, watermark_fingerprint = $4, scan_position = NULL,
@@ -129,24 +138,26 @@ const COME_AFTER = `
   UPDATE etl.etl_pipelines p SET lease_epoch = p.lease_epoch + 1000000
     FROM etl.etl_state s WHERE s.pipeline_id = p.id AND p.id = $1 AND s.target_ahead`;
 
+function changeStateAlone(pool: Pool, ...change: [PipelineId, string, ...(string | null)[]]): Promise<void> {
+  return inTransaction(pool, (client) => changeState(client, ...change));
+}
+
 /** The lock on the pipeline keeps a runner from claiming it meanwhile. */
 async function changeState(
-  pool: Pool,
+  client: SqlSession,
   id: PipelineId,
   assignments: string,
   ...values: (string | null)[]
 ): Promise<void> {
-  await inTransaction(pool, async (client) => {
-    requireNotHeld(await lockPipeline(client, id), "its state cannot change");
-    await client.query(COME_AFTER, [id]);
-    // A pipeline that never ran has no state yet.
-    await client.query("INSERT INTO etl.etl_state (pipeline_id) VALUES ($1) ON CONFLICT DO NOTHING", [id]);
-    await client.query(
-      `UPDATE etl.etl_state
-          SET ${assignments}, target_ahead = false, updated_at = clock_timestamp(),
-              decided_epoch = (SELECT lease_epoch FROM etl.etl_pipelines WHERE id = $1)
-        WHERE pipeline_id = $1`,
-      [id, ...values],
-    );
-  });
+  requireNotHeld(await lockPipeline(client, id), "its state cannot change");
+  await client.query(COME_AFTER, [id]);
+  // A pipeline that never ran has no state yet.
+  await client.query("INSERT INTO etl.etl_state (pipeline_id) VALUES ($1) ON CONFLICT DO NOTHING", [id]);
+  await client.query(
+    `UPDATE etl.etl_state
+        SET ${assignments}, target_ahead = false, updated_at = clock_timestamp(),
+            decided_epoch = (SELECT lease_epoch FROM etl.etl_pipelines WHERE id = $1)
+      WHERE pipeline_id = $1`,
+    [id, ...values],
+  );
 }

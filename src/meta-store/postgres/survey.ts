@@ -20,9 +20,14 @@ const SURVEY = `
            extract(epoch FROM p.updated_at)::float8 AS "changedAtSeconds",
            CASE WHEN p.mode = 'incremental' AND s.watermark_fingerprint IS NOT NULL THEN s.last_processed_value END AS watermark,
            extract(epoch FROM success.finished_at)::float8 AS "lastSuccessSeconds",
-           last_run.rows_rejected AS "lastRunRejected"
+           last_run.rows_rejected AS "lastRunRejected",
+           CASE WHEN p.mode = 'follow' THEN jsonb_build_object(
+             'lastRoundSeconds', extract(epoch FROM f.last_round_at)::float8,
+             'lastCompareSeconds', extract(epoch FROM f.last_compare_at)::float8,
+             'repaired', coalesce(f.repaired, 0)) END AS follow
       FROM (SELECT * FROM etl.etl_pipelines WHERE enabled ORDER BY name COLLATE "C" LIMIT $1) p
       LEFT JOIN etl.etl_state s ON s.pipeline_id = p.id
+      LEFT JOIN etl.follow_state f ON f.pipeline_id = p.id
       LEFT JOIN LATERAL (
         SELECT r.finished_at FROM etl.etl_runs r
          WHERE r.pipeline_id = p.id AND r.status = 'SUCCESS' AND r.kind = 'load'
@@ -53,6 +58,13 @@ const vitals = z.object({
   watermark: z.string().nullable(),
   lastSuccessSeconds: z.number().nullable(),
   lastRunRejected: z.int().nullable(),
+  follow: z
+    .object({
+      lastRoundSeconds: z.number().nullable(),
+      lastCompareSeconds: z.number().nullable(),
+      repaired: z.int(),
+    })
+    .nullable(),
 });
 const surveyRow = z.object({
   by_status: z.record(z.enum(PIPELINE_STATUSES), z.int()),

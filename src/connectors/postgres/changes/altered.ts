@@ -1,0 +1,49 @@
+import type { SqlSession } from "../../../domain/sql-session.ts";
+import type { WatchedPosition } from "../../follower.ts";
+import type { Fingerprint } from "./fingerprint.ts";
+import type { NamedRelation } from "./recording.ts";
+
+/** What a watcher notices although no row was changed: tables and views are not as a position has them. */
+
+/** The prints of these tables and views as they are now. */
+type PrintsOf = (tables: readonly NamedRelation[], views: readonly NamedRelation[]) => Promise<Fingerprint>;
+
+export async function findAltered<P extends WatchedPosition>(
+  session: SqlSession,
+  positions: readonly P[],
+  printsOf: PrintsOf,
+): Promise<readonly P[]> {
+  const tables = await namesOf(session, positions);
+  const views = new Set(positions.flatMap(({ position }) => namesAfter("view ", position.fingerprint)));
+  const present = await printsOf(tables, [...views].flatMap(plainName));
+  return positions.filter(({ position }) => isAltered(position.fingerprint, present));
+}
+
+/** By their oids: one that was dropped is missing, and so is its print. */
+async function namesOf(session: SqlSession, positions: readonly WatchedPosition[]): Promise<readonly NamedRelation[]> {
+  const oids = positions
+    .flatMap(({ position, tables }) => tables.map((relation) => position.fingerprint[`table ${relation}`] ?? ""))
+    .filter((oid) => /^\d+$/.test(oid));
+  const { rows } = await session.query(
+    `SELECT n.nspname AS schema, c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+      WHERE c.oid = ANY ($1::oid[])`,
+    [[...new Set(oids)]],
+  );
+  return rows.map(({ schema, name }) => ({ schema: String(schema), name: String(name) }));
+}
+
+const namesAfter = (start: string, fingerprint: Fingerprint): readonly string[] =>
+  Object.keys(fingerprint).flatMap((name) => (name.startsWith(start) ? [name.slice(start.length)] : []));
+
+/** With more than one dot it is not known where the schema ends: such a view is left to the next round. */
+function plainName(name: string): readonly NamedRelation[] {
+  const [schema, table, ...more] = name.split(".");
+  return schema === undefined || table === undefined || more.length > 0 ? [] : [{ schema, name: table }];
+}
+
+const WATCHED =
+  /^(table|parts of|storage of|trigger of|shape of|published|identity of) |^(server|timeline|slot|publication)$|^view [^.]+\.[^.]+$/;
+
+function isAltered(before: Fingerprint, present: Fingerprint): boolean {
+  return Object.entries(before).some(([name, print]) => WATCHED.test(name) && present[name] !== print);
+}

@@ -1,0 +1,90 @@
+import type { ChangesFrom } from "../../../domain/follow.ts";
+import type { SqlSession } from "../../../domain/sql-session.ts";
+import { sqlState } from "../../../postgres/errors.ts";
+import type { FollowedTable } from "../../../sql-analysis/follow-plan.ts";
+import type { WatchedPosition } from "../../follower.ts";
+import type { ChangesState, ScriptPurpose, WaitingChanges } from "../../inspector.ts";
+import { asComments, type ChangesInspection, readerOf, recordedTables, stateOf } from "./changes-inspection.ts";
+import { type ChangesDiff, changesDiff } from "./install.ts";
+import { CHANGES_SCHEMA, recordedName } from "./recorder.ts";
+import { changesScript, removalScript } from "./script.ts";
+import { inspectSlot } from "./slot/inspect.ts";
+
+/** As the source is configured. */
+export function inspectChanges(from: ChangesFrom | undefined): ChangesInspection {
+  if (from?.kind === "slot") return inspectSlot(from.name);
+  return { state: changesState, scriptFor, waiting: changesWaiting };
+}
+
+async function changesState(session: SqlSession, tables: readonly FollowedTable[]): Promise<ChangesState> {
+  const wanted = recordedTables(tables);
+  const { problems, remarks } = await changesDiff(session, wanted);
+  return stateOf(wanted, problems, remarks);
+}
+
+async function scriptFor(
+  session: SqlSession,
+  tables: readonly FollowedTable[],
+  purpose: ScriptPurpose,
+): Promise<string> {
+  if (purpose === "remove") return removalScript();
+  const reader = await readerOf(session);
+  const wanted = recordedTables(tables);
+  if (purpose === "install") return changesScript({ tables: wanted, reader });
+  const diff = await changesDiff(session, wanted);
+  const concerned = new Set([
+    ...diff.problems.map(({ relation }) => relation),
+    ...diff.surplus.map(({ relation }) => relation),
+  ]);
+  const remarks = remarksOn(diff);
+  const changed = wanted.filter((table) => concerned.has(recordedName(table)));
+  return changed.length === 0 && diff.isInstalled ? remarks : `${remarks}${changesScript({ tables: changed, reader })}`;
+}
+
+/** As comments of the script. */
+function remarksOn({ problems, surplus }: ChangesDiff): string {
+  const lines = [
+    ...problems.map(({ message }) => message),
+    ...surplus.map(({ relation, columns }) =>
+      columns === "all"
+        ? `No pipeline follows ${relation} any more: its triggers may be dropped.`
+        : `No pipeline needs ${columns.join(", ")} of ${relation} any more.`,
+    ),
+  ];
+  return asComments(lines);
+}
+
+/** Beyond this they are not counted any further. */
+const MOST_COUNTED = 1_000_000;
+
+const WAITING = `
+  SELECT p.n::text AS n, found.changes::text AS changes, found.seconds::text AS seconds
+    FROM jsonb_to_recordset($1::jsonb) AS p (n integer, snapshot pg_snapshot, relations text[])
+   CROSS JOIN LATERAL (
+     SELECT count(*) AS changes, extract(epoch FROM greatest(clock_timestamp(), min(waiting.at)) - min(waiting.at)) AS seconds
+       FROM (SELECT c.at FROM ${CHANGES_SCHEMA}.changes c
+              WHERE c.relation = ANY (p.relations) AND c.xid >= pg_snapshot_xmin(p.snapshot)
+                AND NOT pg_visible_in_snapshot(c.xid, p.snapshot)
+              LIMIT ${MOST_COUNTED}) AS waiting
+   ) AS found`;
+
+const NOT_THERE = ["42P01", "3F000", "42501"];
+
+/** Nothing is known where nothing is recorded. */
+async function changesWaiting(
+  session: SqlSession,
+  positions: readonly WatchedPosition[],
+): Promise<ReadonlyMap<string, WaitingChanges>> {
+  const asked = positions.map(({ position, tables }, n) => ({ n, snapshot: position.snapshot, relations: tables }));
+  const { rows } = await session.query(WAITING, [JSON.stringify(asked)]).catch((error: unknown) => {
+    if (NOT_THERE.includes(sqlState(error) ?? "")) return { rows: [] };
+    throw error;
+  });
+  return new Map(
+    rows.flatMap(({ n, changes, seconds }): [string, WaitingChanges][] => {
+      const one = positions[Number(n)];
+      const oldestSeconds = seconds == null ? null : Number(seconds);
+      return one === undefined ? [] : [[one.pipelineId, { changes: Number(changes), oldestSeconds }]];
+    }),
+  );
+}

@@ -1,0 +1,150 @@
+import { quoteIdentifier, quoteTable } from "../../../../postgres/identifiers.ts";
+import type { Fingerprint } from "../fingerprint.ts";
+import { byRelation } from "../fingerprint.ts";
+import { type RecordedTable, recordedName } from "../recorder.ts";
+import { different, missing, partKindProblems, type RecordingProblem } from "../recording-problems.ts";
+import type { PublishedPart, SlotRecording } from "./facts.ts";
+
+/** Why a slot does not tell of every change of a table, or not all that a pipeline needs to know of it. */
+export function slotProblems(
+  facts: SlotRecording,
+  slot: string,
+  tables: readonly RecordedTable[],
+): readonly RecordingProblem[] {
+  const ofSource = sourceProblem(facts, slot);
+  // It says why nothing can be recorded; what is missing besides is told once that is settled.
+  if (ofSource !== undefined) return tables.map((table) => ({ ...ofSource, relation: recordedName(table) }));
+  return tables.flatMap((table) => {
+    const relation = recordedName(table);
+    const parts = facts.parts.filter((part) => part.relation === relation);
+    const published = facts.published.filter((part) => part.relation === relation);
+    const unusable = parts.flatMap((part) => partKindProblems(part));
+    if (parts.length === 0) return [missing(relation, `There is no table ${relation}.`)];
+    if (unusable.length > 0) return unusable;
+    return [
+      ...(published.length > 1 && facts.publication?.isViaRoot === true
+        ? [different(relation, viaRoot(relation, slot))]
+        : []),
+      ...columnProblems(facts, table),
+      ...published.flatMap((part) => partProblems(part, slot, table)),
+    ];
+  });
+}
+
+const viaRoot = (relation: string, slot: string): string =>
+  `The publication ${slot} tells of changes in partitions of ${relation} as changes of the whole table, so that it is not known which old values they have. Run: ALTER PUBLICATION ${quoteIdentifier(slot)} SET (publish_via_partition_root = false);`;
+
+function sourceProblem({ slot: found, publication, server }: SlotRecording, slot: string) {
+  const source = (problem: RecordingProblem["problem"], message: string) => ({ problem, message });
+  if (server?.isStandby !== false) {
+    return source("different", "The source is a standby, where a slot cannot be followed. Follow its primary.");
+  }
+  if (server.walLevel !== "logical") {
+    const remedy = "Set wal_level = logical and restart it.";
+    return source(
+      "missing",
+      `The source's server has wal_level = ${server.walLevel}, so no slot can tell of changes. ${remedy}`,
+    );
+  }
+  if (!server.mayReplicate) {
+    return source("missing", `The role ${server.reader} may not read a slot: it lacks REPLICATION.`);
+  }
+  if (publication === undefined) return source("missing", `There is no publication ${slot}.`);
+  if (!publication.publishesAll) {
+    return source("different", `The publication ${slot} does not publish all of insert, update, delete and truncate.`);
+  }
+  if (found === undefined) return source("missing", `There is no replication slot ${slot}.`);
+  if (found.type !== "logical" || found.plugin !== "pgoutput") {
+    return source("different", `The replication slot ${slot} is not a logical one with the plugin pgoutput.`);
+  }
+  if (found.database !== server.database) {
+    return source("different", `The replication slot ${slot} belongs to the database ${found.database}.`);
+  }
+  if (found.lost !== null) {
+    const why = `it was given up by the server (${found.lost})`;
+    return source("different", `The replication slot ${slot} is lost: ${why}. It has to be dropped and made anew.`);
+  }
+  return undefined;
+}
+
+/** What a slot never carries. */
+function columnProblems({ published, publication }: SlotRecording, table: RecordedTable): readonly RecordingProblem[] {
+  const relation = recordedName(table);
+  const ofTable = published.filter((part) => part.relation === relation);
+  const needed = table.imageColumns.map(({ name }) => name);
+  const generated = needed.filter((name) => ofTable.some((part) => part.generated.includes(name)));
+  if (generated.length === 0 || publication?.hasGenerated === true) return [];
+  return [
+    different(
+      relation,
+      `${relation}.${generated.join(", ")} is generated, and the publication leaves generated columns out (publish_generated_columns, since PostgreSQL 18).`,
+    ),
+  ];
+}
+
+function partProblems(part: PublishedPart, slot: string, table: RecordedTable): readonly RecordingProblem[] {
+  const { relation, name } = part;
+  // Its partitions have the rows.
+  if (part.kind === "p") return [];
+  if (part.membership === null) return [missing(relation, `${name} is not in the publication ${slot}.`)];
+  if (part.hasRowFilter) return [different(relation, `The publication ${slot} has only some rows of ${name}.`)];
+  const needed = table.imageColumns.map((column) => column.name);
+  const unpublished = needed.filter((column) => part.publishedColumns?.includes(column) === false);
+  if (unpublished.length > 0) {
+    return [different(relation, `The publication ${slot} has ${name} without ${unpublished.join(", ")}.`)];
+  }
+  const unknown = needed.filter((column) => part.identity !== "f" && !part.identityColumns.includes(column));
+  const hasIdentity = part.identity === "f" || part.identityIndex !== null;
+  if (!hasIdentity) {
+    const why = "its rows cannot be updated or deleted while it is published";
+    return [different(relation, `${name} has no replica identity: ${why}. ${remedyFor(part, needed)}`)];
+  }
+  if (unknown.length === 0) return [];
+  const lost = `when a row gets another ${unknown.join(" or ")}, the old one is unknown`;
+  return [
+    different(
+      relation,
+      `The replica identity of ${name} lacks ${unknown.join(", ")}: ${lost}. ${remedyFor(part, needed)}`,
+    ),
+  ];
+}
+
+/** For the owner of the table. */
+function remedyFor({ name, primaryKey }: PublishedPart, needed: readonly string[]): string {
+  const table = quoteName(name);
+  const columns = [...new Set([...primaryKey, ...needed])].map(quoteIdentifier).join(", ");
+  const byIndex =
+    primaryKey.length === 0
+      ? ""
+      : `, or cheaper, if these columns are NOT NULL: CREATE UNIQUE INDEX … ON ${table} (${columns}); ALTER TABLE ${table} REPLICA IDENTITY USING INDEX …;`;
+  return `Run: ALTER TABLE ${table} REPLICA IDENTITY FULL;${byIndex}`;
+}
+
+/** With more than one dot it is not known where the schema ends. */
+function quoteName(name: string): string {
+  const [schema = "", table = "", ...more] = name.split(".");
+  return more.length > 0 ? name : quoteTable({ schema, table });
+}
+
+/** What a position relies on beside its tables. */
+export function slotPrints({ publication, published }: SlotRecording, slot: string): Fingerprint {
+  const prints: Record<string, string> = {
+    slot,
+    publication: publication === undefined ? "none" : `${publication.oid} ${publication.xmin}`,
+  };
+  for (const [relation, parts] of byRelation(published)) {
+    prints[`published ${relation}`] = parts.map(({ oid, membership }) => `${oid} ${membership}`).join(", ");
+    prints[`identity of ${relation}`] = parts
+      .map(({ oid, identity, identityIndex }) => [oid, identity, identityIndex].join(" "))
+      .join(", ");
+  }
+  return prints;
+}
+
+/** What a person should know, although every change is told. */
+export function slotRemarks({ server }: SlotRecording, slot: string): readonly string[] {
+  if (server?.mostKept !== "-1") return [];
+  return [
+    `max_slot_wal_keep_size of the source is -1: while nobody reads the slot ${slot}, its server keeps WAL until the disk is full. Set a limit.`,
+  ];
+}

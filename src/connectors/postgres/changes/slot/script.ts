@@ -1,0 +1,172 @@
+import { quoteIdentifier, quoteLiteral, quoteTable } from "../../../../postgres/identifiers.ts";
+import type { RecordedTable } from "../recorder.ts";
+import { dollarQuote, requireDifferentNames, transaction } from "../script.ts";
+import { TREE } from "../trigger-script.ts";
+
+/** The script that the owner of a source runs so that a slot tells of its changes, and the one that takes it away. */
+
+export interface SlotScript {
+  /** Of the slot and of the publication. */
+  readonly name: string;
+  readonly tables: readonly RecordedTable[];
+  /** The role that reads the source. */
+  readonly reader: string;
+}
+
+const literal = (text: string): string => quoteLiteral(text).trim();
+
+/** Can be run again: what is as it should be is left alone. The slot comes last, because it decodes by the publication. */
+export function slotScript({ name, tables, reader }: SlotScript): string {
+  requireDifferentNames(tables);
+  return [
+    HEADER,
+    transaction(requirements(reader).trim()),
+    IDENTITIES.trim(),
+    ...tables.map(identityScript),
+    transaction(publicationScript(name, tables).trim()),
+    slotItself(name).trim(),
+    "",
+  ].join("\n\n");
+}
+
+const HEADER = `-- Lets Vitrina follow the changes of this database by a logical replication slot. Run it as the owner of the tables, who
+-- also needs REPLICATION to create the slot, or as a superuser. It can be run again at any time, and changes only what is
+-- not yet as it should be.
+--
+-- A role with REPLICATION can read every change of every table of every database that it may connect to, also without
+-- SELECT, and can copy the whole server if pg_hba.conf lets it connect for replication. Vitrina needs no such connection.
+--
+-- An UPDATE or DELETE of a published table fails where the table has no replica identity. So do not drop the primary key,
+-- or the index of the identity, of a table below without giving it another identity first.`;
+
+export function slotRemovalScript(name: string): string {
+  return `-- Takes away the slot and the publication. Marts that follow can then no longer be loaded. Replica identities stay as
+-- they are: ALTER TABLE … REPLICA IDENTITY DEFAULT sets one back where nobody else needs it.
+SELECT pg_catalog.pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replication_slots
+ WHERE slot_name = ${literal(name)} AND database = current_database();
+DROP PUBLICATION IF EXISTS ${quoteIdentifier(name)};
+`;
+}
+
+const requirements = (reader: string): string => `
+DO $do$
+BEGIN
+  IF current_setting('wal_level') <> 'logical' THEN
+    RAISE EXCEPTION 'The server has wal_level = %, so no slot can tell of changes.', current_setting('wal_level')
+      USING HINT = 'Run ALTER SYSTEM SET wal_level = logical, and restart the server.';
+  END IF;
+END
+$do$;
+DO $do$
+DECLARE
+  reader constant name := ${literal(reader)};
+BEGIN
+  IF EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = reader AND (rolreplication OR rolsuper)) THEN
+    RETURN;
+  END IF;
+  IF EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'rds_replication') THEN
+    EXECUTE pg_catalog.format('GRANT rds_replication TO %I', reader);
+  ELSE
+    EXECUTE pg_catalog.format('ALTER ROLE %I REPLICATION', reader);
+  END IF;
+EXCEPTION WHEN insufficient_privilege THEN
+  RAISE EXCEPTION 'You may not let the role % read replication slots.', reader USING HINT = pg_catalog.format(
+    'Have an administrator run: ALTER ROLE %I REPLICATION;', reader);
+END
+$do$;
+`;
+
+/**
+ * The columns of an old row that lead to a key must be in the replica identity. An index that has them is cheaper than
+ * FULL, which writes whole old rows into the WAL; no index is made here, because that would hold up writes.
+ */
+const IDENTITIES = `
+CREATE OR REPLACE FUNCTION pg_temp.vitrina_identity(wanted_schema text, wanted_name text, wanted text[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
+DECLARE
+  part record;
+  chosen name;
+BEGIN
+  IF to_regclass(format('%I.%I', wanted_schema, wanted_name)) IS NULL THEN
+    RAISE EXCEPTION 'There is no table %.', format('%I.%I', wanted_schema, wanted_name);
+  END IF;
+  FOR part IN ${TREE}
+    SELECT DISTINCT c.oid, c.oid::regclass AS relation, c.relreplident AS identity
+      FROM tree t JOIN pg_class c ON c.oid = t.oid WHERE c.relkind = 'r' AND c.relreplident <> 'f' ORDER BY c.oid
+  LOOP
+    SELECT i.relname INTO chosen
+      FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
+     CROSS JOIN LATERAL (
+       SELECT array_agg(a.attname::text) AS names, bool_and(a.attnotnull) AS never_null
+         FROM unnest(x.indkey::int2[]) WITH ORDINALITY AS k (attnum, n)
+         LEFT JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = k.attnum AND a.attnum > 0
+        WHERE k.n <= x.indnkeyatts
+     ) AS of_key
+     WHERE x.indrelid = part.oid AND x.indisunique AND x.indisvalid AND x.indimmediate AND x.indpred IS NULL
+       AND x.indexprs IS NULL AND of_key.never_null AND wanted <@ of_key.names
+     ORDER BY CASE part.identity WHEN 'd' THEN x.indisprimary WHEN 'i' THEN x.indisreplident ELSE false END DESC,
+              x.indnkeyatts, i.relname
+     LIMIT 1;
+    IF chosen IS NULL THEN
+      EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', part.relation);
+    ELSIF NOT EXISTS (
+      SELECT FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid WHERE x.indrelid = part.oid AND i.relname = chosen
+         AND CASE part.identity WHEN 'd' THEN x.indisprimary WHEN 'i' THEN x.indisreplident ELSE false END
+    ) THEN
+      EXECUTE format('ALTER TABLE %s REPLICA IDENTITY USING INDEX %I', part.relation, chosen);
+    END IF;
+  END LOOP;
+END
+$function$;
+`;
+
+function identityScript({ schema, name, imageColumns }: RecordedTable): string {
+  const columns = imageColumns.map((column) => literal(column.name)).join(", ");
+  return transaction(
+    `SELECT pg_temp.vitrina_identity(${literal(schema)}, ${literal(name)}, ARRAY[${columns}]::text[]);`,
+  );
+}
+
+const OPTIONS = "publish = 'insert, update, delete, truncate', publish_via_partition_root = false";
+
+function publicationScript(name: string, tables: readonly RecordedTable[]): string {
+  const publication = quoteIdentifier(name);
+  const list = tables.map((table) => quoteTable({ schema: table.schema, table: table.name })).join(", ");
+  const body = `
+BEGIN
+  IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication WHERE pubname = ${literal(name)}) THEN
+    -- What was written while there was no publication cannot be decoded by most servers.
+    PERFORM pg_catalog.pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replication_slots
+      WHERE slot_name = ${literal(name)} AND database = current_database();
+    CREATE PUBLICATION ${publication} FOR TABLE ${list} WITH (${OPTIONS});
+    RETURN;
+  END IF;
+  IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication WHERE pubname = ${literal(name)} AND NOT pubviaroot
+                    AND pubinsert AND pubupdate AND pubdelete AND pubtruncate) THEN
+    ALTER PUBLICATION ${publication} SET (${OPTIONS});
+  END IF;
+  -- The slot never tells what a transaction wrote before its table was published, even if that ends later. So whoever
+  -- is writing is waited for, as CREATE TRIGGER does.
+${tables.map((table) => lockUnlessPublished(name, table)).join("\n")}
+  ALTER PUBLICATION ${publication} SET TABLE ${list};
+END
+`;
+  const quote = dollarQuote(body);
+  return `DO ${quote}${body}${quote};`;
+}
+
+function lockUnlessPublished(publication: string, table: RecordedTable): string {
+  const quoted = quoteTable({ schema: table.schema, table: table.name });
+  return `  IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication_rel r JOIN pg_catalog.pg_publication p ON p.oid = r.prpubid
+                  WHERE p.pubname = ${literal(publication)} AND r.prrelid = ${literal(quoted)}::pg_catalog.regclass) THEN
+    LOCK TABLE ${quoted} IN SHARE ROW EXCLUSIVE MODE;
+  END IF;`;
+}
+
+/** A slot that the server has given up is of no use to anybody. */
+const slotItself = (name: string): string => `
+SELECT pg_catalog.pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replication_slots
+ WHERE slot_name = ${literal(name)} AND database = current_database() AND wal_status = 'lost';
+SELECT pg_catalog.pg_create_logical_replication_slot(${literal(name)}, 'pgoutput')
+ WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_replication_slots WHERE slot_name = ${literal(name)});
+`;

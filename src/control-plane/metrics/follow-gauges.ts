@@ -1,0 +1,97 @@
+import { Gauge, type Registry } from "prom-client";
+import type { WaitingChanges } from "../../connectors/inspector.ts";
+import type { FollowingPipeline } from "../../meta-store/ports/follow.ts";
+import type { ApiParts } from "../api.ts";
+
+const MOST_FOLLOWING = 500;
+/** Sources are asked at most this often, however many scrapes there are. */
+const BETWEEN_QUESTIONS_MS = 5000;
+/** What is older says nothing about now. */
+const LONGEST_KNOWN_MS = 120_000;
+
+export interface FollowGauges {
+  /** Called before each scrape. Never waits for a source: it shows the last answers, and asks anew in the background. */
+  refresh(): void;
+  close(): Promise<void>;
+}
+
+type LagParts = Pick<ApiParts, "store" | "inspector" | "log" | "registry">;
+
+/** How far behind marts that follow are: only their sources know. */
+export function createFollowGauges(parts: LagParts): FollowGauges {
+  const gauges = createGauges(parts.registry);
+  let known: { readonly at: number; readonly answers: readonly Answered[] } = { at: 0, answers: [] };
+  let asking: Promise<void> | undefined;
+  let askedAt = 0;
+  const ask = async (): Promise<void> => {
+    try {
+      const answers = await askSources(parts);
+      known = { at: Date.now(), answers };
+    } catch (error) {
+      parts.log.warn({ err: error }, "it could not be found out how far the marts are behind");
+    } finally {
+      asking = undefined;
+    }
+  };
+  return {
+    refresh() {
+      const now = Date.now();
+      if (asking === undefined && now - askedAt >= BETWEEN_QUESTIONS_MS) {
+        askedAt = now;
+        asking = ask();
+      }
+      for (const gauge of Object.values(gauges)) gauge.reset();
+      if (now - known.at > LONGEST_KNOWN_MS) return;
+      for (const { pipeline, changes, oldestSeconds } of known.answers) {
+        gauges.waiting.set({ pipeline }, changes);
+        gauges.lag.set({ pipeline }, oldestSeconds === null ? 0 : oldestSeconds + (now - known.at) / 1000);
+      }
+    },
+    async close() {
+      await asking;
+    },
+  };
+}
+
+function createGauges(registry: Registry) {
+  const gauge = (name: string, help: string) =>
+    new Gauge({ name: `vitrina_follow_${name}`, help, labelNames: ["pipeline"], registers: [registry] });
+  return {
+    waiting: gauge(
+      "changes_waiting",
+      "Changes that the source has recorded and that are not in the mart yet; none while the source does not answer.",
+    ),
+    lag: gauge("lag_seconds", "The age of the oldest change that is not in the mart yet; 0 when none waits."),
+  };
+}
+
+type Answered = WaitingChanges & { readonly pipeline: string };
+
+/** A source that does not answer is left out: its lag is unknown, and the runs that fail say so. */
+async function askSources({ store, inspector, log }: LagParts): Promise<readonly Answered[]> {
+  const bySource = new Map<string, FollowingPipeline[]>();
+  for (const one of (await store.follow.watched()).slice(0, MOST_FOLLOWING)) {
+    const name = `${one.source_type} ${one.source_connection}`;
+    bySource.set(name, [...(bySource.get(name) ?? []), one]);
+  }
+  const answers = [...bySource.values()].map(async (pipelines): Promise<readonly Answered[]> => {
+    const [of] = pipelines;
+    if (of === undefined) return [];
+    try {
+      const source = await inspector.source(of);
+      try {
+        const found = await source.changesWaiting(pipelines.map(({ id, ...rest }) => ({ pipelineId: id, ...rest })));
+        return pipelines.flatMap(({ id, name: pipeline }) => {
+          const waiting = found.get(id);
+          return waiting === undefined ? [] : [{ ...waiting, pipeline }];
+        });
+      } finally {
+        await source.close();
+      }
+    } catch (error) {
+      log.debug({ err: error, connection: of.source_connection }, "the source did not say what waits");
+      return [];
+    }
+  });
+  return (await Promise.all(answers)).flat();
+}

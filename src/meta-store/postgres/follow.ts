@@ -1,0 +1,145 @@
+import { z } from "zod";
+import { configFingerprint } from "../../domain/checkpoint.ts";
+import { followPositionSchema, followSchema, sweepPositionSchema } from "../../domain/follow.ts";
+import type { Pool } from "../../postgres/connection.ts";
+import type { FollowStore } from "../ports/follow.ts";
+import { asking } from "./asking.ts";
+import { PIPELINE_COLUMNS, pipelineRow } from "./pipeline-row.ts";
+import { pipelineNotFound } from "./pipelines.ts";
+import { pipelineId, rowOf, rowsOf } from "./rows.ts";
+import { allowing, statusAfter } from "./statuses.ts";
+
+const time = z.date().nullable();
+const stateRow = z.object({
+  position: followPositionSchema.nullable(),
+  fingerprint: z.string().nullable(),
+  comparePosition: followPositionSchema.nullable(),
+  compareReason: z.string().nullable(),
+  tables: z.array(z.string()),
+  lastCompareAt: time,
+  lastRoundAt: time,
+  lastSweepAt: time,
+  nextSweepAt: time,
+  sweepWanted: z.boolean(),
+  sweepNext: sweepPositionSchema.nullable(),
+  repaired: z.coerce.number(),
+  lastRepaired: z.coerce.number(),
+});
+
+const watchedRow = z
+  .object({
+    id: pipelineId,
+    name: z.string(),
+    source_type: z.string(),
+    source_connection: z.string(),
+    follow: followSchema,
+    mayStart: z.boolean(),
+    position: followPositionSchema,
+    tables: z.array(z.string()),
+  })
+  .transform(({ follow, ...rest }) => ({ ...rest, checkEverySeconds: follow.check_every_seconds }));
+
+const positionRow = z.object({
+  pipelineId,
+  position: followPositionSchema,
+  tables: z.array(z.string()),
+});
+
+const outdatedRow = pipelineRow.extend({ fingerprint: z.string().nullable() });
+
+/** With the newest run that is about what the target has; `f` and `last` may be missing. */
+const FOLLOWING = `
+  etl.etl_pipelines p
+  LEFT JOIN etl.follow_state f ON f.pipeline_id = p.id
+  LEFT JOIN LATERAL (
+    SELECT r.kind, r.status, r.config_version FROM etl.etl_runs r
+     WHERE r.pipeline_id = p.id AND r.kind <> 'reconcile' ORDER BY r.started_at DESC, r.id DESC LIMIT 1) AS last ON true`;
+
+/**
+ * After a failure that may have passed, a further change is reason enough to try again, but not every second. Nor is
+ * everything compared every second, where a source gives reason for it again and again.
+ */
+const MAY_START = `
+  p.enabled AND p.mode = 'follow'
+  AND (coalesce(f.compares, 0) <= 1 OR f.last_compare_at < clock_timestamp() - make_interval(secs => least(60, 2 ^ least(f.compares, 6))))
+  AND (
+    p.status IN (${allowing("fire")})
+    OR (p.status IN (${allowing("fire_after_failure")}) AND p.failure_may_pass AND NOT EXISTS (
+          SELECT FROM etl.etl_runs r
+           WHERE r.pipeline_id = p.id AND r.finished_at > clock_timestamp() - interval '1 minute'))
+    OR (p.status IN (${allowing("fire_after_failure")}) AND last.config_version < p.config_version))`;
+
+export function followStore(pool: Pool): FollowStore {
+  return {
+    get: asking("read how far the pipeline has followed", async (id) => {
+      const found = await pool.query(
+        `SELECT f.position, f.fingerprint, f.compare_position AS "comparePosition", f.compare_reason AS "compareReason",
+                coalesce(f.tables, '{}') AS tables, f.last_compare_at AS "lastCompareAt", f.last_round_at AS "lastRoundAt",
+                f.last_sweep_at AS "lastSweepAt", p.next_sweep_at AS "nextSweepAt",
+                p.sweep_wanted_at IS NOT NULL AS "sweepWanted", f.sweep_next AS "sweepNext", coalesce(f.repaired, 0) AS repaired,
+                coalesce(f.last_repaired, 0) AS "lastRepaired"
+           FROM etl.etl_pipelines p LEFT JOIN etl.follow_state f ON f.pipeline_id = p.id
+          WHERE p.id = $1`,
+        [id],
+      );
+      const state = rowOf(stateRow, found);
+      if (state === undefined) throw pipelineNotFound(id);
+      return state;
+    }),
+
+    watched: asking("read the pipelines that follow", async () => {
+      const found = await pool.query(
+        `SELECT p.id, p.name, p.source_type, p.source_connection, p.follow, f.position, f.tables,
+                coalesce(${MAY_START}, false) AS "mayStart"
+           FROM ${FOLLOWING}
+          WHERE p.enabled AND p.mode = 'follow' AND f.position IS NOT NULL`,
+      );
+      return rowsOf(watchedRow, found);
+    }),
+
+    /** What ran last with the configuration as it is has its fingerprint, unless it failed. */
+    outdated: asking("read the pipelines that have nothing to follow yet", async () => {
+      const found = await pool.query(
+        `SELECT ${PIPELINE_COLUMNS}, f.fingerprint
+           FROM ${FOLLOWING}
+          WHERE ${MAY_START}
+            AND (f.position IS NULL OR last.config_version IS DISTINCT FROM p.config_version
+                 OR last.status IS DISTINCT FROM 'SUCCESS')
+            AND (last.config_version IS DISTINCT FROM p.config_version
+                 OR (last.kind = 'load' AND last.status <> 'CANCELLED'))`,
+      );
+      return rowsOf(outdatedRow, found)
+        .filter(({ fingerprint, ...pipeline }) => fingerprint !== configFingerprint(pipeline))
+        .map(({ id, name }) => ({ id, name }));
+    }),
+
+    positionsIn: asking("read where pipelines stand", async ({ source_type, source_connection }) => {
+      const found = await pool.query(
+        `SELECT f.pipeline_id AS "pipelineId", one.position, f.tables
+           FROM etl.etl_pipelines p JOIN etl.follow_state f ON f.pipeline_id = p.id
+          CROSS JOIN LATERAL (VALUES (f.position), (f.compare_position)) AS one (position)
+          WHERE p.mode = 'follow' AND p.source_type = $1 AND p.source_connection = $2 AND one.position IS NOT NULL`,
+        [source_type, source_connection],
+      );
+      return rowsOf(positionRow, found);
+    }),
+
+    /** A row that somebody holds is passed over: whoever asks comes again soon. */
+    requestOnChange: asking("request the runs", async (ids) => {
+      const requested = await pool.query(
+        `WITH changed AS (
+           SELECT p.id FROM ${FOLLOWING}
+            WHERE p.id = ANY ($1::uuid[]) AND ${MAY_START}
+              FOR NO KEY UPDATE OF p SKIP LOCKED
+         )
+         UPDATE etl.etl_pipelines p
+            SET status = coalesce(${statusAfter("fire")}, ${statusAfter("fire_after_failure")}),
+                run_requested_at = clock_timestamp(), run_trigger = 'change'
+           FROM changed WHERE p.id = changed.id
+         RETURNING p.id`,
+        [ids],
+      );
+      return rowsOf(z.object({ id: pipelineId }), requested).map(({ id }) => id);
+    }),
+  };
+}
