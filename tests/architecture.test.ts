@@ -11,10 +11,11 @@ const ALLOWED: Record<string, readonly string[]> = {
   settings: ["domain", "connectors/registry.ts", "connectors/targets.ts"],
   postgres: ["domain"],
   "sql-guard": ["domain"],
+  "sql-analysis": ["domain", "sql-guard", "postgres/identifiers.ts"],
   "embedded-postgres": ["domain"],
   "meta-store": ["domain", "observability", "postgres"],
   tasks: ["domain", "observability"],
-  connectors: ["domain", "observability", "postgres", "sql-guard"],
+  connectors: ["domain", "observability", "postgres", "sql-guard", "sql-analysis"],
   "control-plane": [
     "domain",
     "meta-store/meta-store.ts",
@@ -34,7 +35,7 @@ const ALLOWED: Record<string, readonly string[]> = {
     "postgres",
     "settings",
   ],
-  cli: ["settings"],
+  cli: ["settings", "domain/counted.ts"],
   main: [
     "cli",
     "domain",

@@ -105,6 +105,11 @@ table etl.etl_pipelines
   status_before text
   run_kind text not null default 'load'::text
   run_id uuid
+  follow jsonb not null default '{}'::jsonb
+  sweep text
+  next_sweep_at timestamp(3) with time zone
+  sweep_error text
+  sweep_wanted_at timestamp with time zone
 table etl.etl_rejects
   id bigint not null identity
   pipeline_id uuid not null
@@ -191,6 +196,20 @@ table etl.etl_state
   target_ahead boolean not null default false
   source_mark jsonb
   decided_epoch bigint not null default 0
+table etl.follow_state
+  pipeline_id uuid not null
+  position jsonb
+  fingerprint text
+  compare_position jsonb
+  compare_reason text
+  compares integer not null default 0
+  tables text[] not null default '{}'::text[]
+  last_compare_at timestamp with time zone
+  last_round_at timestamp with time zone
+  last_sweep_at timestamp with time zone
+  repaired bigint not null default 0
+  last_repaired bigint not null default 0
+  sweep_next jsonb
 table etl.schema_migrations
   version integer not null
   name text not null
@@ -225,12 +244,13 @@ constraint etl.etl_pipelines a_request_can_be_withdrawn: CHECK (((status = ANY (
 constraint etl.etl_pipelines etl_pipelines_batch_size_check: CHECK (((batch_size >= 1) AND (batch_size <= 100000)))
 constraint etl.etl_pipelines etl_pipelines_config_version_check: CHECK ((config_version > 0))
 constraint etl.etl_pipelines etl_pipelines_failed_attempts_check: CHECK ((failed_attempts >= 0))
+constraint etl.etl_pipelines etl_pipelines_follow_check: CHECK ((jsonb_typeof(follow) = 'object'::text))
 constraint etl.etl_pipelines etl_pipelines_lease_epoch_check: CHECK ((lease_epoch >= 0))
 constraint etl.etl_pipelines etl_pipelines_lookback_numbers_check: CHECK ((lookback_numbers >= 0))
 constraint etl.etl_pipelines etl_pipelines_lookback_seconds_check: CHECK ((lookback_seconds >= 0))
 constraint etl.etl_pipelines etl_pipelines_max_delete_percent_check: CHECK (((max_delete_percent >= 0) AND (max_delete_percent <= 100)))
 constraint etl.etl_pipelines etl_pipelines_max_rejects_check: CHECK ((max_rejects >= 0))
-constraint etl.etl_pipelines etl_pipelines_mode_check: CHECK ((mode = ANY (ARRAY['full'::text, 'incremental'::text])))
+constraint etl.etl_pipelines etl_pipelines_mode_check: CHECK ((mode = ANY (ARRAY['full'::text, 'incremental'::text, 'follow'::text])))
 constraint etl.etl_pipelines etl_pipelines_name_check: CHECK ((name ~ '^[A-Za-z][A-Za-z0-9_.-]{0,62}$'::text))
 constraint etl.etl_pipelines etl_pipelines_name_key: UNIQUE (name)
 constraint etl.etl_pipelines etl_pipelines_null_cursor_check: CHECK ((null_cursor = ANY (ARRAY['reject'::text, 'exclude'::text, 'each_run'::text])))
@@ -239,7 +259,7 @@ constraint etl.etl_pipelines etl_pipelines_retry_for_seconds_check: CHECK (((ret
 constraint etl.etl_pipelines etl_pipelines_run_id_fkey: FOREIGN KEY (run_id) REFERENCES etl.etl_runs(id)
 constraint etl.etl_pipelines etl_pipelines_run_kind_check: CHECK ((run_kind = ANY (ARRAY['load'::text, 'restore'::text])))
 constraint etl.etl_pipelines etl_pipelines_run_request_check: CHECK ((run_request >= 0))
-constraint etl.etl_pipelines etl_pipelines_run_trigger_check: CHECK ((run_trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text, 'follow_up'::text])))
+constraint etl.etl_pipelines etl_pipelines_run_trigger_check: CHECK ((run_trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text, 'follow_up'::text, 'change'::text, 'sweep'::text])))
 constraint etl.etl_pipelines etl_pipelines_source_type_check: CHECK ((source_type ~ '^[a-z][a-z0-9_]{0,30}$'::text))
 constraint etl.etl_pipelines etl_pipelines_status_before_check: CHECK ((status_before = ANY (ARRAY['IDLE'::text, 'PAUSED'::text, 'FAILED'::text])))
 constraint etl.etl_pipelines etl_pipelines_status_check: CHECK ((status = ANY (ARRAY['IDLE'::text, 'RUN_REQUESTED'::text, 'RUNNING'::text, 'PAUSE_REQUESTED'::text, 'CANCEL_REQUESTED'::text, 'PAUSED'::text, 'FAILED'::text])))
@@ -253,6 +273,8 @@ constraint etl.etl_pipelines only_failed_ones_may_pass: CHECK (((NOT failure_may
 constraint etl.etl_pipelines only_requested_ones_wait: CHECK (((not_before IS NULL) OR (status = 'RUN_REQUESTED'::text)))
 constraint etl.etl_pipelines planned_means_scheduled: CHECK (((next_run_at IS NULL) OR (enabled AND (schedule_interval IS NOT NULL))))
 constraint etl.etl_pipelines planned_or_refused: CHECK (((next_run_at IS NULL) OR (schedule_error IS NULL)))
+constraint etl.etl_pipelines planned_sweep_means_enabled: CHECK (((next_sweep_at IS NULL) OR (enabled AND (sweep IS NOT NULL))))
+constraint etl.etl_pipelines sweep_planned_or_refused: CHECK (((next_sweep_at IS NULL) OR (sweep_error IS NULL)))
 constraint etl.etl_pipelines waiting_has_a_reason: CHECK (((not_before IS NULL) OR ((troubled_since IS NOT NULL) AND (trouble_code IS NOT NULL) AND (trouble IS NOT NULL))))
 constraint etl.etl_pipelines waiting_has_a_trigger: CHECK (((status <> 'RUN_REQUESTED'::text) OR ((run_requested_at IS NOT NULL) AND (run_trigger IS NOT NULL))))
 constraint etl.etl_rejects etl_rejects_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
@@ -277,7 +299,7 @@ constraint etl.etl_runs etl_runs_rows_added_check: CHECK ((rows_added >= 0))
 constraint etl.etl_runs etl_runs_rows_deleted_check: CHECK ((rows_deleted >= 0))
 constraint etl.etl_runs etl_runs_run_request_check: CHECK ((run_request >= 0))
 constraint etl.etl_runs etl_runs_status_check: CHECK ((status = ANY (ARRAY['REQUESTED'::text, 'RUNNING'::text, 'SUCCESS'::text, 'FAILED'::text, 'PAUSED'::text, 'HANDED_BACK'::text, 'CANCELLED'::text])))
-constraint etl.etl_runs etl_runs_trigger_check: CHECK ((trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text, 'follow_up'::text])))
+constraint etl.etl_runs etl_runs_trigger_check: CHECK ((trigger = ANY (ARRAY['api'::text, 'schedule'::text, 'recovery'::text, 'follow_up'::text, 'change'::text, 'sweep'::text])))
 constraint etl.etl_runs etl_runs_verdict_check: CHECK ((verdict = ANY (ARRAY['MATCH'::text, 'DIFFERENT'::text, 'INCONCLUSIVE'::text])))
 constraint etl.etl_runs failed_says_why: CHECK (((status = 'FAILED'::text) = ((error IS NOT NULL) AND (error_code IS NOT NULL))))
 constraint etl.etl_runs finished_when_ended: CHECK (((status = ANY (ARRAY['REQUESTED'::text, 'RUNNING'::text])) = (finished_at IS NULL)))
@@ -290,6 +312,14 @@ constraint etl.etl_state etl_state_batch_no_check: CHECK ((batch_no >= 0))
 constraint etl.etl_state etl_state_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
 constraint etl.etl_state etl_state_pkey: PRIMARY KEY (pipeline_id)
 constraint etl.etl_state position_has_a_fingerprint: CHECK (((scan_position IS NULL) OR (fingerprint IS NOT NULL)))
+constraint etl.follow_state comparing_has_a_reason: CHECK (((compare_position IS NULL) OR (compare_reason IS NOT NULL)))
+constraint etl.follow_state follow_position_has_a_fingerprint: CHECK ((("position" IS NULL) OR (fingerprint IS NOT NULL)))
+constraint etl.follow_state follow_state_compares_check: CHECK ((compares >= 0))
+constraint etl.follow_state follow_state_last_repaired_check: CHECK ((last_repaired >= 0))
+constraint etl.follow_state follow_state_pipeline_id_fkey: FOREIGN KEY (pipeline_id) REFERENCES etl.etl_pipelines(id) ON DELETE CASCADE
+constraint etl.follow_state follow_state_pkey: PRIMARY KEY (pipeline_id)
+constraint etl.follow_state follow_state_repaired_check: CHECK ((repaired >= 0))
+constraint etl.follow_state follow_state_sweep_next_check: CHECK ((jsonb_typeof(sweep_next) = 'object'::text))
 constraint etl.schema_migrations schema_migrations_pkey: PRIMARY KEY (version)
 
 CREATE INDEX api_keys_newest ON etl.api_keys USING btree (created_at DESC, id DESC)
@@ -299,8 +329,11 @@ CREATE INDEX etl_abandoned_targets_due ON etl.etl_abandoned_targets USING btree 
 CREATE INDEX etl_answers_oldest ON etl.etl_answers USING btree (begun_at)
 CREATE INDEX etl_pipelines_by_name ON etl.etl_pipelines USING btree (name COLLATE "C")
 CREATE INDEX etl_pipelines_changed ON etl.etl_pipelines USING btree (changed_xid)
+CREATE INDEX etl_pipelines_following ON etl.etl_pipelines USING btree (id) WHERE (enabled AND (mode = 'follow'::text))
 CREATE INDEX etl_pipelines_scheduled ON etl.etl_pipelines USING btree (next_run_at NULLS FIRST, id) WHERE (enabled AND (schedule_interval IS NOT NULL) AND (schedule_error IS NULL))
 CREATE INDEX etl_pipelines_stopped ON etl.etl_pipelines USING btree (name COLLATE "C") WHERE (status = ANY (ARRAY['PAUSED'::text, 'FAILED'::text]))
+CREATE INDEX etl_pipelines_swept ON etl.etl_pipelines USING btree (next_sweep_at NULLS FIRST, id) WHERE (enabled AND (sweep IS NOT NULL) AND (sweep_error IS NULL))
+CREATE INDEX etl_pipelines_to_sweep ON etl.etl_pipelines USING btree (id) WHERE (sweep_wanted_at IS NOT NULL)
 CREATE INDEX etl_pipelines_waiting ON etl.etl_pipelines USING btree (run_requested_at, id) WHERE (enabled AND (status = 'RUN_REQUESTED'::text))
 CREATE INDEX etl_rejects_newest ON etl.etl_rejects USING btree (pipeline_id, id DESC)
 CREATE INDEX etl_rejects_of_failed_run ON etl.etl_rejects USING btree (pipeline_id) WHERE of_failed_run
@@ -329,16 +362,19 @@ CREATE UNIQUE INDEX etl_runners_pkey ON etl.etl_runners USING btree (id)
 CREATE UNIQUE INDEX etl_runs_one_at_a_time ON etl.etl_runs USING btree (pipeline_id, lane) WHERE (status = ANY (ARRAY['REQUESTED'::text, 'RUNNING'::text]))
 CREATE UNIQUE INDEX etl_runs_pkey ON etl.etl_runs USING btree (id)
 CREATE UNIQUE INDEX etl_state_pkey ON etl.etl_state USING btree (pipeline_id)
+CREATE UNIQUE INDEX follow_state_pkey ON etl.follow_state USING btree (pipeline_id)
 CREATE UNIQUE INDEX schema_migrations_pkey ON etl.schema_migrations USING btree (version)
 
 CREATE TRIGGER complete_run_request BEFORE INSERT OR UPDATE OF status ON etl.etl_pipelines FOR EACH ROW WHEN ((new.status = 'RUN_REQUESTED'::text)) EXECUTE FUNCTION etl.complete_run_request()
 CREATE TRIGGER forget_plan BEFORE UPDATE OF schedule_interval, enabled ON etl.etl_pipelines FOR EACH ROW WHEN (((old.schedule_interval IS DISTINCT FROM new.schedule_interval) OR (old.enabled IS DISTINCT FROM new.enabled))) EXECUTE FUNCTION etl.forget_plan()
+CREATE TRIGGER forget_sweep_plan BEFORE UPDATE OF sweep, enabled ON etl.etl_pipelines FOR EACH ROW WHEN (((old.sweep IS DISTINCT FROM new.sweep) OR (old.enabled IS DISTINCT FROM new.enabled))) EXECUTE FUNCTION etl.forget_sweep_plan()
 CREATE TRIGGER forget_trouble BEFORE INSERT OR UPDATE OF status ON etl.etl_pipelines FOR EACH ROW EXECUTE FUNCTION etl.forget_trouble()
 CREATE TRIGGER note_abandoned_target AFTER UPDATE OF target_table ON etl.etl_pipelines FOR EACH ROW WHEN ((old.target_table IS DISTINCT FROM new.target_table)) EXECUTE FUNCTION etl.note_abandoned_target()
 CREATE TRIGGER note_abandoned_target_of_deleted AFTER DELETE ON etl.etl_pipelines FOR EACH ROW EXECUTE FUNCTION etl.note_abandoned_target()
 CREATE TRIGGER notify_runners AFTER INSERT OR UPDATE OF status ON etl.etl_runs FOR EACH ROW WHEN ((new.status = 'REQUESTED'::text)) EXECUTE FUNCTION etl.notify_runners()
 CREATE TRIGGER notify_runners AFTER INSERT OR UPDATE OF status, enabled ON etl.etl_pipelines FOR EACH ROW WHEN ((new.enabled AND (new.status = ANY (ARRAY['RUN_REQUESTED'::text, 'PAUSE_REQUESTED'::text])))) EXECUTE FUNCTION etl.notify_runners()
 CREATE TRIGGER notify_runners_of_schedule AFTER INSERT OR UPDATE OF schedule_interval, enabled ON etl.etl_pipelines FOR EACH ROW WHEN ((new.enabled AND (new.schedule_interval IS NOT NULL) AND (new.next_run_at IS NULL) AND (new.schedule_error IS NULL))) EXECUTE FUNCTION etl.notify_runners()
+CREATE TRIGGER notify_runners_of_sweep AFTER INSERT OR UPDATE OF sweep, enabled ON etl.etl_pipelines FOR EACH ROW WHEN ((new.enabled AND (new.sweep IS NOT NULL) AND (new.next_sweep_at IS NULL) AND (new.sweep_error IS NULL))) EXECUTE FUNCTION etl.notify_runners()
 CREATE TRIGGER notify_watchers AFTER UPDATE OF status ON etl.etl_runs FOR EACH ROW WHEN ((old.status IS DISTINCT FROM new.status)) EXECUTE FUNCTION etl.notify_watchers()
 CREATE TRIGGER notify_watchers AFTER UPDATE OF status, enabled, config_version ON etl.etl_pipelines FOR EACH ROW WHEN ((((old.status IS DISTINCT FROM new.status) OR (old.enabled IS DISTINCT FROM new.enabled)) OR (old.config_version IS DISTINCT FROM new.config_version))) EXECUTE FUNCTION etl.notify_watchers()
 CREATE TRIGGER notify_watchers_of_new AFTER INSERT ON etl.etl_pipelines FOR EACH ROW EXECUTE FUNCTION etl.notify_watchers()
@@ -369,6 +405,19 @@ AS $function$
 BEGIN
   NEW.next_run_at := NULL;
   NEW.schedule_error := NULL;
+  RETURN NEW;
+END
+$function$
+
+CREATE OR REPLACE FUNCTION etl.forget_sweep_plan()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog'
+AS $function$
+BEGIN
+  NEW.next_sweep_at := NULL;
+  NEW.sweep_error := NULL;
+  NEW.sweep_wanted_at := NULL;
   RETURN NEW;
 END
 $function$
@@ -458,6 +507,7 @@ grant DELETE on etl.etl_rejects to vitrina_writer
 grant DELETE on etl.etl_runners to vitrina_meta
 grant DELETE on etl.etl_runs to vitrina_meta
 grant DELETE on etl.etl_state to vitrina_meta
+grant DELETE on etl.follow_state to vitrina_meta
 grant INSERT on etl.api_keys to vitrina_meta
 grant INSERT on etl.audit_log to vitrina_meta
 grant INSERT on etl.etl_abandoned_targets to vitrina_meta
@@ -471,6 +521,7 @@ grant INSERT on etl.etl_run_logs to vitrina_meta
 grant INSERT on etl.etl_runners to vitrina_meta
 grant INSERT on etl.etl_runs to vitrina_meta
 grant INSERT on etl.etl_state to vitrina_meta
+grant INSERT on etl.follow_state to vitrina_meta
 grant SELECT on etl.api_keys to vitrina_meta
 grant SELECT on etl.audit_log to vitrina_meta
 grant SELECT on etl.etl_abandoned_targets to vitrina_meta
@@ -485,6 +536,7 @@ grant SELECT on etl.etl_runs to vitrina_meta
 grant SELECT on etl.etl_runs to vitrina_writer
 grant SELECT on etl.etl_state to vitrina_meta
 grant SELECT on etl.etl_state to vitrina_writer
+grant SELECT on etl.follow_state to vitrina_meta
 grant SELECT on etl.schema_migrations to vitrina_meta
 grant UPDATE on etl.etl_abandoned_targets to vitrina_meta
 grant UPDATE on etl.etl_answers to vitrina_meta
@@ -495,6 +547,7 @@ grant UPDATE on etl.etl_runners to vitrina_meta
 grant UPDATE on etl.etl_runs to vitrina_meta
 grant UPDATE on etl.etl_state to vitrina_meta
 grant UPDATE on etl.etl_state to vitrina_writer
+grant UPDATE on etl.follow_state to vitrina_meta
 
 grant SELECT (batch_size, config_version, enabled, id, lease_epoch, max_delete_percent, max_rejects, run_id, status) on etl.etl_pipelines to vitrina_writer
 grant SELECT (id, of_failed_run, pipeline_id) on etl.etl_rejects to vitrina_writer

@@ -10,7 +10,7 @@ import { type Rule, startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts
 const COMMIT = "COMMIT\0";
 
 /** What the last statement before a COMMIT has in it: the checkpoint, in the meta-store or beside the data. */
-const IN_META_STORE = { batch: "UPDATE etl.etl_state", end: "rows_deleted = r.rows_deleted" };
+const IN_META_STORE = { batch: "UPDATE etl.etl_state", end: "rows_deleted = r.rows_deleted + $5" };
 const BESIDE_DATA = {
   batch: '_vitrina_checkpoint" SET batch_no',
   end: '_vitrina_checkpoint" SET scan_position = NULL',

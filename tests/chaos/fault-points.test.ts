@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { enableFaults, FAULT_POINTS } from "../../src/observability/fault-points.ts";
 import type { Path } from "../support/chaos.ts";
+import { followKills } from "../support/chaos-follow.ts";
 import { killsOf, RECONCILE_POINTS } from "../support/chaos-kills.ts";
 import { SEARCH_KILLS } from "../support/search-chaos.ts";
 
@@ -13,6 +14,7 @@ it.each([
   const killed = [
     ...PATHS.flatMap((path) => killsOf(path, long)).flatMap(([, points]) => points),
     ...RECONCILE_POINTS,
+    ...Object.values(followKills(long)).flat(),
     ...Object.values(SEARCH_KILLS).flat(),
   ];
   expect(new Set(killed.map((point) => point.split(":")[0]))).toEqual(new Set(FAULT_POINTS));

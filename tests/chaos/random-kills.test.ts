@@ -1,17 +1,16 @@
 import { afterEach, expect, it } from "vitest";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
 import { askedRuns } from "../support/asked-runs.ts";
-import { type Chaos, openChaos } from "../support/chaos.ts";
+import { type Chaos, endLeaseOf, openChaos } from "../support/chaos.ts";
 import { faultPointsOf } from "../support/chaos-kills.ts";
 import { createPipeline, createSource, differences, KINDS, type Kind, loadTables } from "../support/chaos-kinds.ts";
 import { type Random, seededRandom } from "../support/chaos-random.ts";
-import { LONG } from "../support/long.ts";
 import { until } from "../support/until.ts";
 import type { VitrinaProcess } from "../support/vitrina-process.ts";
 
-const PIPELINES = LONG ? 20 : 8;
+const PIPELINES = 20;
 const RUNNERS = 4;
-const DEATHS = LONG ? 16 : 4;
+const DEATHS = 16;
 /** A load may be begun by one path and ended by the other. */
 const PATHS: readonly Record<string, string>[] = [{}, { LOADER_DATABASE_URL: "" }];
 
@@ -51,6 +50,7 @@ async function dieAtRandom(random: Random): Promise<void> {
         living.delete(runner);
         expect(end).toBe("SIGKILL");
         deaths += 1;
+        return endLeaseOf(chaos, runner);
       });
     }
     await chaos.query("UPDATE content.film SET title = title || '!', modified = clock_timestamp() WHERE id % 40 = $1", [
@@ -60,7 +60,9 @@ async function dieAtRandom(random: Random): Promise<void> {
     return false;
   });
   for (const runner of living) runner.signal("SIGKILL");
-  await Promise.all([...living].map(({ exited }) => exited));
+  const last = [...living];
+  await Promise.all(last.map(({ exited }) => exited));
+  for (const runner of last) await endLeaseOf(chaos, runner);
 }
 
 /** One that a run of any kind can reach; seldom so early that no batch is ever committed. */

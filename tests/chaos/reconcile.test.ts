@@ -31,7 +31,7 @@ describe.concurrent("a runner that is lost in the middle of a reconcile", () => 
     const chaos = await open("stream", context);
     const pipeline = await createPipeline(chaos, OLD_TARGET, "stream", "mart");
     const asked = await chaos.store.reconciles.request(pipeline.id, "test");
-    await diedAt(chaos.runner(`${point}:kill`), point);
+    await diedAt(chaos, chaos.runner(`${point}:kill`), point);
     const lost = await chaos.store.reconciles.get(pipeline.id, asked.id);
     expect(lost).toMatchObject({ status: "RUNNING", report: null });
     chaos.runner();
@@ -44,7 +44,7 @@ describe.concurrent("a runner that is lost in the middle of a reconcile", () => 
     const chaos = await open("stream", context);
     const pipeline = await createPipeline(chaos, OLD_TARGET, "stream", "mart");
     const asked = await chaos.store.reconciles.request(pipeline.id, "test");
-    for (let n = 0; n < 3; n += 1) await diedAt(chaos.runner("reconcile_batch:1:kill"), "reconcile_batch");
+    for (let n = 0; n < 3; n += 1) await diedAt(chaos, chaos.runner("reconcile_batch:1:kill"), "reconcile_batch");
     chaos.runner();
     expect(await ended(chaos, pipeline, asked)).toMatchObject({
       status: "FAILED",

@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import { askedRuns } from "../support/asked-runs.ts";
 import { diedAt, openChaos, type Path } from "../support/chaos.ts";
 import { createSource, ROWS } from "../support/chaos-kinds.ts";
-import { LONG } from "../support/long.ts";
 
 /** A runner is killed while it tries rejected rows again; another one goes on. */
 
@@ -10,12 +9,7 @@ const QUERY = "SELECT id, code, title, modified FROM content.film";
 
 const paths: Path[] = ["stream", "elsewhere"];
 const points = ["transaction_begun:1", "batch_applied:1", "checkpoint_recorded:1", "data_committed:1"];
-const cases: readonly { readonly path: Path; readonly point: string }[] = LONG
-  ? paths.flatMap((path) => points.map((point) => ({ path, point })))
-  : [
-      { path: "stream", point: "batch_applied:1" },
-      { path: "elsewhere", point: "data_committed:1" },
-    ];
+const cases = paths.flatMap((path) => points.map((point) => ({ path, point })));
 
 describe.concurrent("SIGKILL in the middle of a retry", () => {
   it.for(cases)(
@@ -45,7 +39,7 @@ describe.concurrent("SIGKILL in the middle of a retry", () => {
       await chaos.query("UPDATE content.film SET title = 'good' WHERE id IN (10, 20, 2000)");
       const { watermark } = await chaos.store.state.get(pipeline.id);
       expect(await chaos.store.rejects.retry(pipeline.id, undefined)).toBe(4);
-      await diedAt(chaos.runner(`${point}:kill`), point);
+      await diedAt(chaos, chaos.runner(`${point}:kill`), point);
       chaos.runner();
       await chaos.atRest();
 

@@ -37,7 +37,7 @@ describe("R9 the log of a run", () => {
     const pipeline = await create();
     await chaos.store.requests.run(pipeline.id, "api");
     // Long enough for a write after the third batch.
-    await diedAt(chaos.runner("batch_committed:4:delay:2500,batch_committed:5:kill"), "batch_committed");
+    await diedAt(chaos, chaos.runner("batch_committed:4:delay:2500,batch_committed:5:kill"), "batch_committed");
     const [lost] = await askedRuns(chaos.store, pipeline.id);
     const before = await logOf(lost?.id as string);
     expect(messagesOf(before)).toEqual(["run started", "load opened", ...Array(4).fill("batch committed")]);

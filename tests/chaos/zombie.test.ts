@@ -11,6 +11,7 @@ import {
   openChaos,
   type Path,
   printed,
+  SHORT_LEASE,
 } from "../support/chaos.ts";
 import {
   createPipeline,
@@ -60,7 +61,7 @@ describe.concurrent("a runner that wakes up after its lease", () => {
     { kind: NEW_TARGET, path: "stream", frozen: "batch_read:4", ...beforeBatch },
     // Its session that reads ahead may be ended by the server meanwhile, so how far it gets is open.
     { kind: INCREMENTAL, path: "push-down", frozen: "batch_committed:3", refused: "checkpoint_recorded:4" },
-    { kind: INCREMENTAL, path: "rows", frozen: "batch_transformed:4", ...beforeBatch, typical: true },
+    { kind: INCREMENTAL, path: "rows", frozen: "batch_transformed:4", ...beforeBatch },
     { kind: INCREMENTAL, path: "elsewhere", frozen: "batch_committed:3", ...beforeBatch, typical: true },
     { kind: INCREMENTAL, path: "stream", frozen: "load_read:1", refused: "watermark_moved:1" },
   ];
@@ -85,7 +86,7 @@ describe.concurrent("a runner that wakes up after its lease", () => {
     { kind: INCREMENTAL, path: "stream", frozen: "checkpoint_recorded:4", typical: true },
     { kind: INCREMENTAL, path: "elsewhere", frozen: "checkpoint_recorded:4" },
     { kind: TEXT_KEY, path: "stream", frozen: "load_applied:1" },
-    { kind: NEW_TARGET, path: "push-down", frozen: "transaction_begun:1", typical: true },
+    { kind: NEW_TARGET, path: "push-down", frozen: "transaction_begun:1" },
   ];
   it.for(chosen(holding))(
     "R4.7 cannot hold the pipeline by its open transaction: $kind.name by $path, frozen at $frozen",
@@ -145,7 +146,7 @@ describe.concurrent("a runner whose event loop is blocked", () => {
     await createSource(chaos);
     const pipeline = await createPipeline(chaos, NEW_TARGET, "stream", "mart");
     await chaos.store.requests.run(pipeline.id, "api");
-    const blocked = chaos.runner(`batch_read:4:block:${2 * LEASE_MS}`);
+    const blocked = chaos.runner(`batch_read:4:block:${2 * LEASE_MS}`, SHORT_LEASE);
     await faulted(blocked, "batch_read", "block");
     const other = chaos.runner();
     await printed(other, /runner started/);

@@ -33,7 +33,15 @@ function sections(command: Command, parents: readonly string[] = []): string[] {
 }
 
 it("docs/CLI.md shows the help of every command (UPDATE_DOCS=1 rewrites it)", async () => {
-  const page = [INTRODUCTION, ...sections(buildProgram())].join("\n");
+  const page = [INTRODUCTION, ...sections(await buildProgram())].join("\n");
   if (process.env["UPDATE_DOCS"] === "1") await writeFile(FILE, page);
   expect(await readFile(FILE, "utf8")).toBe(page);
+});
+
+it("a command that is built alone is the same as among the others", async () => {
+  const all = (await buildProgram()).commands;
+  for (const command of all) {
+    const alone = (await buildProgram(process, command.name())).commands.find((one) => one.name() === command.name());
+    expect(alone === undefined ? undefined : sections(alone)).toEqual(sections(command));
+  }
 });

@@ -62,6 +62,7 @@ function progress(batchNo: number, position: string[] = ["1"]) {
     effort: { bytes: 0, read_ms: 0, transform_ms: 0, write_ms: 0 },
     rejects: [] as RefusedRow[],
     settledRejects: [],
+    rowsDeleted: 0,
     fillsTarget: false,
     counters: {
       rows_read: 3,
@@ -278,6 +279,21 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         expect(run).toMatchObject({ status: "FAILED", error_code: "SOURCE_QUERY_FAILED" });
         expect(run.error).toHaveLength(4000);
         expect(await store.queue.claimNext(randomUUID(), LEASE_MS)).toBeUndefined();
+      });
+
+      it("counts what a batch deleted with it, and knows that the target may rightly be empty then", async () => {
+        const claim = await claimed();
+        const filled = async () => (await store.state.get(claim.pipeline.id)).targetMark?.filled;
+        await store.batchCommit(claim).noteTarget({ identity: "1" });
+        await harness.commitBatch(claim, { ...progress(0), rowsDeleted: 2, fillsTarget: true });
+        expect(await filled()).toBe(true);
+        await harness.commitBatch(claim, { ...progress(1), rowsDeleted: 3 });
+        expect(await filled()).toBe(false);
+        await harness.commitBatch(claim, { ...progress(2), fillsTarget: true });
+        await harness.commitBatch(claim, progress(3));
+        expect(await filled()).toBe(true);
+        const run = await store.runs.get(claim.pipeline.id, claim.runId);
+        expect(run).toMatchObject({ rows_deleted: 5, rows_read: 12, batches: 4 });
       });
 
       it("a stopped runner hands its pipeline to the next one", async () => {

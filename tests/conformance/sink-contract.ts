@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { requireAllowedDeletions } from "../../src/connectors/deletion-guard.ts";
 import type {
   BatchPlace,
   BatchResult,
@@ -7,6 +8,8 @@ import type {
   Sink,
   SinkRequest,
   SinkWriter,
+  TargetKey,
+  WrittenBatch,
 } from "../../src/connectors/sink.ts";
 import { VitrinaError } from "../../src/domain/error-catalogue.ts";
 import type { Column, Row } from "../../src/domain/row.ts";
@@ -77,19 +80,15 @@ export function describeSink(name: string, open: () => SinkHarness): void {
     const place = (): BatchPlace => ({ batchNo: batchNo + 1, after: null, upTo: null });
 
     /** Commits as the engine does: with a checkpoint beside the data where the sink has transactions. */
-    const write = (writer: SinkWriter, given: readonly Row[]): Promise<BatchResult> =>
-      commitRows(writer, given, place(), async ({ transaction }) => {
+    const write = (writer: SinkWriter, given: readonly Row[], keys?: readonly TargetKey[]): Promise<BatchResult> => {
+      const record = async ({ transaction }: WrittenBatch): Promise<void> => {
         const { kept } = writer.commits;
-        if (kept !== undefined && transaction !== undefined) {
-          await kept.recordIn(transaction, {
-            batchNo: batchNo + 1,
-            position: ["0"],
-            fingerprint: "f",
-            safePoint: null,
-          });
-        }
+        const reached = { batchNo: batchNo + 1, position: ["0"], fingerprint: "f", safePoint: null };
+        if (kept !== undefined && transaction !== undefined) await kept.recordIn(transaction, reached);
         batchNo += 1;
-      });
+      };
+      return commitRows(writer, given, place(), record, keys);
+    };
     async function load(given: readonly Row[], guard?: DeletionGuard): Promise<number> {
       const writer = await claim(REPLACE);
       await begin(writer);
@@ -105,6 +104,20 @@ export function describeSink(name: string, open: () => SinkHarness): void {
       await writer.close();
       return result;
     }
+    const DELETES = { load: { kind: "upsert", deletes: true } } as const;
+    /** The rows are all that the source has for the keys. */
+    async function follow(
+      given: readonly Row[],
+      keys: readonly TargetKey[],
+      more: Partial<SinkRequest> = {},
+    ): Promise<BatchResult> {
+      const writer = await claim({ ...DELETES, ...more });
+      await begin(writer);
+      const result = await write(writer, given, keys);
+      await writer.close();
+      return result;
+    }
+    const keys = (...ids: number[]): TargetKey[] => ids.map((id) => [String(id)]);
     const titles = async (): Promise<Record<string, string | null> | undefined> => {
       const found = await harness.titles(target);
       return found === undefined ? undefined : Object.fromEntries(found);
@@ -288,6 +301,154 @@ export function describeSink(name: string, open: () => SinkHarness): void {
       await finish(owner);
       await owner.close();
       expect(await titles()).toEqual({ 1: "old 1", 2: "old 2", 3: "new 3", 4: "new 4" });
+    });
+
+    it("deletes what it has for keys that come without a row, and nothing else", async () => {
+      await upsert(rows(1, 6));
+      const result = await follow([row(2, "changed"), row(7, "new")], keys(1, 2, 3, 7));
+      expect(result).toMatchObject({ rows_deleted: 2, rows_deduplicated: 0, rejects: [] });
+      expect(result.rows_written + result.rows_unchanged).toBe(2);
+      const left = { 2: "changed", 4: "film 4", 5: "film 5", 6: "film 6", 7: "new" };
+      expect(await titles()).toEqual(left);
+      // A row that has none of the keys is written all the same, and deletes nothing.
+      expect(await follow([row(8, "other")], [])).toMatchObject({ rows_deleted: 0 });
+      expect(await titles()).toEqual({ ...left, 8: "other" });
+    });
+
+    it("deletes by keys alone, whether they come twice, are unknown, or are no keys of it at all", async () => {
+      await upsert(rows(1, 3));
+      const odd = [["no number"], ["99999999999999999999999"], [""], ["'; --\u0000"], ["x".repeat(600)]];
+      expect(await follow([], [...keys(1, 1, 9), ...odd, ...keys(1)])).toMatchObject({
+        rows_written: 0,
+        rows_unchanged: 0,
+        rows_deleted: 1,
+        rejects: [],
+      });
+      expect(await titles()).toEqual({ 2: "film 2", 3: "film 3" });
+      expect(await follow([], keys(1, 2, 3))).toMatchObject({ rows_deleted: 2 });
+      expect(await titles()).toEqual({});
+      await follow([row(2, "again")], keys(2));
+      expect(await titles()).toEqual({ 2: "again" });
+    });
+
+    it("leaves what it has for a refused row as it is, and deletes the other keys of the batch", async () => {
+      await upsert(rows(1, 4));
+      const result = await follow(
+        [row(1, "bad", "not a number"), row(2, "good"), [null, "no key", "1"]],
+        keys(1, 2, 3),
+      );
+      expect(result).toMatchObject({ rows_written: 1, rows_deleted: 1 });
+      expect(result.rejects).toHaveLength(2);
+      expect(await titles()).toEqual({ 1: "film 1", 2: "good", 4: "film 4" });
+      // Refused among a thousand keys, of which every other one is gone.
+      const many = Array.from({ length: 1000 }, (_, n) => n + 1);
+      await upsert(many.map((id) => row(id, "old")));
+      const half = many.filter((id) => id % 2 === 0).map((id) => row(id, "new", id === 500 ? "x" : "1"));
+      expect(await follow(half, keys(...many))).toMatchObject({ rows_written: 499, rows_deleted: 500 });
+      const left = await titles();
+      expect(Object.keys(left ?? {})).toHaveLength(500);
+      expect(left?.["500"]).toBe("old");
+    });
+
+    it("knows a key of several columns, in its own order, by any name", async () => {
+      const odd = "a \"b' c";
+      const columns = [...COLUMNS, { name: odd, type: "text" }];
+      const one = (id: number, size: string, of: string): Row => [...row(id, `film ${id}`, size), of];
+      const more = { columns, key: [odd, "size"], ...DELETES };
+      await follow([one(1, "1", "x,y"), one(2, "2", "x,y"), one(3, "1", 'x"'), one(4, "1", "")], [], more);
+      const gone: TargetKey[] = [
+        ["x,y", "1"],
+        ["x,y", "2"],
+        ['x"', "1"],
+        ["", "1"],
+        ["1", "x,y"],
+      ];
+      expect(await follow([one(5, "2", "x,y")], gone, more)).toMatchObject({ rows_deleted: 3 });
+      expect(await titles()).toEqual({ 5: "film 5" });
+    });
+
+    it("R4.4 a batch that deletes, and whose checkpoint failed, is simply written again", async () => {
+      await upsert(rows(1, 3));
+      const writer = await claim(DELETES);
+      await begin(writer);
+      const failing = async (): Promise<void> => {
+        throw new VitrinaError("DATABASE_UNAVAILABLE", "The meta-store is away.");
+      };
+      const batch = [row(1, "new")];
+      await expect(commitRows(writer, batch, place(), failing, keys(1, 2))).rejects.toThrow();
+      await writer.close();
+      await follow(batch, keys(1, 2));
+      expect(await titles()).toEqual({ 1: "new", 3: "film 3" });
+    });
+
+    it("R4.7 lets nothing of an earlier claim through once a later one has written: deletes", async () => {
+      await upsert(rows(1, 5));
+      const stale = await claim(DELETES);
+      await begin(stale);
+      await write(stale, [row(1, "old")], keys(1));
+      const owner = await claim(DELETES);
+      await begin(owner);
+      await write(owner, [row(3, "new")], keys(1, 2, 3));
+      const LOST = { code: "LEASE_LOST" };
+      // It neither deletes what is there nor brings back what is gone.
+      await expect(write(stale, [], keys(3, 4))).rejects.toMatchObject(LOST);
+      await expect(write(stale, [row(1, "stale"), row(2, "stale")], keys(1, 2, 5))).rejects.toMatchObject(LOST);
+      await stale.close();
+      await owner.close();
+      expect(await titles()).toEqual({ 3: "new", 4: "film 4", 5: "film 5" });
+    });
+
+    it("counts its rows up to a limit, and those of some keys", async () => {
+      const writer = await claim(DELETES);
+      await begin(writer);
+      expect(writer.deletesRows).toBe(true);
+      expect([await writer.countUpTo(5), await writer.countKeys(keys(1))]).toEqual([0, 0]);
+      await write(writer, rows(1, 30));
+      expect(await writer.countUpTo(7)).toBe(7);
+      expect(await writer.countUpTo(30)).toBe(30);
+      expect(await writer.countUpTo(Number.MAX_SAFE_INTEGER)).toBe(30);
+      expect(await writer.countKeys([...keys(1, 30, 31, 1), ["no number"]])).toBe(2);
+      expect(await writer.countKeys([])).toBe(0);
+      await write(writer, [], keys(...Array.from({ length: 29 }, (_, n) => n + 2)));
+      expect([await writer.countUpTo(30), await writer.countKeys(keys(1, 2))]).toEqual([1, 1]);
+      await writer.close();
+    });
+
+    it("R5.1 refuses keys that would empty it, or delete too much of it, before any of them is deleted", async () => {
+      const writer = await claim(DELETES);
+      await begin(writer);
+      await write(writer, rows(1, 30));
+      const ids = (count: number) => keys(...Array.from({ length: count }, (_, n) => n + 1));
+      const judge = async (asked: readonly TargetKey[], gone: readonly TargetKey[], guard: Partial<DeletionGuard>) => {
+        const isGone = new Set(gone.map(String));
+        const present = asked.filter((key) => !isGone.has(String(key)));
+        const findPresent = vi.fn(async function* () {
+          yield present.slice(0, 10);
+          yield present.slice(10);
+        });
+        const judged = requireAllowedDeletions("it", writer, { ...GUARD, ...guard }, asked, findPresent);
+        const code = await judged.then(
+          () => "allowed",
+          (error: unknown) => (error as VitrinaError).code,
+        );
+        return [code, findPresent.mock.calls.length];
+      };
+      // Half of them may go, whichever they are: the source is not even asked.
+      expect(await judge(ids(15), ids(15), {})).toEqual(["allowed", 0]);
+      expect(await judge(ids(16), ids(16), {})).toEqual(["TOO_MANY_DELETIONS", 1]);
+      expect(await judge(ids(16), ids(15), {})).toEqual(["allowed", 1]);
+      // Keys that it never had do not count.
+      expect(await judge(ids(60), ids(60).slice(16), {})).toEqual(["allowed", 1]);
+      expect(await judge(ids(60), ids(60).slice(14), {})).toEqual(["TOO_MANY_DELETIONS", 1]);
+      expect(await judge(ids(30), ids(30), { maxDeletePercent: 100 })).toEqual(["SOURCE_EMPTY", 1]);
+      expect(await judge(ids(31), ids(30), { maxDeletePercent: 100 })).toEqual(["allowed", 1]);
+      expect(await judge(ids(30), ids(30), { maxDeletePercent: 100, allowEmpty: true })).toEqual(["allowed", 0]);
+      expect(await judge(ids(30), ids(30), { allowEmpty: true })).toEqual(["allowed", 1]);
+      expect(await judge(ids(1), ids(1), { maxDeletePercent: 0 })).toEqual(["TOO_MANY_DELETIONS", 1]);
+      expect(await judge(ids(1), [], { maxDeletePercent: 0 })).toEqual(["allowed", 1]);
+      expect(await judge([], [], { maxDeletePercent: 0 })).toEqual(["allowed", 0]);
+      await writer.close();
+      expect(Object.keys((await titles()) ?? {})).toHaveLength(30);
     });
   });
 }

@@ -63,7 +63,8 @@ describe(".env.sample", () => {
     const read = [...code.matchAll(/^ {2}([A-Z][A-Z0-9_]+): /gm)].map(([, name]) => name);
     const listed = (await allGroups()).flatMap(({ settings }) => settings.map(({ name }) => name));
     const ofConnectors = CONNECTORS.sinks.flatMap(({ settings }) => Object.keys(settings.fields));
-    const known = [...read.filter((name) => !NOT_FOR_USERS.includes(String(name))), ...ofConnectors, "SOURCE_UGC_URL"];
+    const ofSources = ["SOURCE_UGC_URL", "SOURCE_UGC_CHANGES", "SOURCE_UGC_SLOT_KEEP_MIB"];
+    const known = [...read.filter((name) => !NOT_FOR_USERS.includes(String(name))), ...ofConnectors, ...ofSources];
     expect([...listed].sort()).toEqual(known.sort());
   });
 

@@ -12,6 +12,7 @@ const ledger: SourceDescription = {
   form: "a ledger (ledger://…)",
   accepts: (address) => address.startsWith("ledger:"),
   checkQuery: unreachable,
+  namedTables: unreachable,
   open: unreachable,
   inspect: unreachable,
 };
@@ -19,6 +20,7 @@ const ledger: SourceDescription = {
 const connectors = openConnectors({
   sources: {
     descriptions: [...CONNECTORS.sources, ledger],
+    changes: new Map(),
     addresses: new Map([
       ["main", "postgres://reader@localhost/cinema"],
       ["books", "ledger://books"],

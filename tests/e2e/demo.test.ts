@@ -5,8 +5,12 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { LONG } from "../support/long.ts";
 import { spawnVitrina, type VitrinaProcess } from "../support/vitrina-process.ts";
 import { hasPython } from "../tasks/task-folder.ts";
+
+/** The second time shows that it may be repeated. */
+const TIMES = LONG ? 2 : 1;
 
 const DEMO = fileURLToPath(new URL("../../examples/cinema/demo.mjs", import.meta.url));
 
@@ -32,7 +36,8 @@ async function demo(): Promise<string> {
 
 describe("R12 the demo scenario", () => {
   it("goes through pause, resume, reload-config and reconcile, and may be repeated", async () => {
-    for (const output of [await demo(), await demo()]) {
+    for (let time = 1; time <= TIMES; time += 1) {
+      const output = await demo();
       expect(output).toMatch(/film_dim_full +MATCH +1000 rows in the source, 1000 in the target/);
       expect(output).toMatch(/film_shelf_full +MATCH +1000 rows in the source, 1000 in the target/);
       if (hasPython) expect(output).toMatch(/viewer_segments_full +MATCH +5000 rows in the source, 5000 in the target/);
@@ -46,7 +51,7 @@ describe("R12 the demo scenario", () => {
     const list = spawnVitrina(["key", "list"], { cwd: folder });
     expect(await list.exited).toBe(0);
     const keys = list.output().trim().split("\n");
-    expect(keys).toHaveLength(2);
+    expect(keys).toHaveLength(TIMES);
     expect(keys.filter((key) => !/demo scenario +revoked /.test(key))).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
-import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
 import { createTestDatabase } from "../support/database.ts";
 import { scrape } from "../support/scrape.ts";
 import { until } from "../support/until.ts";
@@ -20,13 +20,13 @@ else console.warn("Not tested: the demo's pipeline with a Python task, because t
 let folder: string;
 const started: VitrinaProcess[] = [];
 
-beforeEach(async () => {
+async function makeFolder(): Promise<void> {
   folder = await mkdtemp(join(tmpdir(), "vitrina-e2e-"));
-});
-afterEach(async () => {
+}
+async function stopAndRemove(): Promise<void> {
   await Promise.all(started.splice(0).map((vitrina) => vitrina.stop()));
   await rm(folder, { recursive: true, force: true });
-});
+}
 
 function start(env: Record<string, string> = {}): VitrinaProcess {
   const vitrina = spawnVitrina(["start"], { cwd: folder, env: { API_PORT: "0", LEASE_SECONDS: "3", ...env } });
@@ -79,9 +79,14 @@ async function requireMartsToEqualTheirQueries(api: string, database: pg.Client)
 }
 
 describe("npm start", () => {
+  // Each first start takes seconds: these share a folder, and what the first of them leaves running.
+  beforeAll(makeFolder);
+  afterAll(stopAndRemove);
+  let api: string;
+
   it("R1.4 builds the marts, two of them through code tasks, serves, stops cleanly, and finds its data again", async () => {
     const first = start();
-    const api = await ready(first);
+    api = await ready(first);
     const database = await connectToDatabase();
     const pipelines = await requireMartsToEqualTheirQueries(api, database);
     expect(pipelines.map(({ name, status }) => [name, status])).toEqual(DEMO.map((name) => [name, "IDLE"]));
@@ -107,13 +112,12 @@ describe("npm start", () => {
     expect(await first.stop()).toBe(0);
 
     const second = start();
-    const again = await ready(second);
+    api = await ready(second);
     expect(second.output()).not.toContain("for the first time");
-    expect(((await get(`${again}/pipelines`)) as { items: unknown[] }).items).toHaveLength(DEMO.length);
+    expect(((await get(`${api}/pipelines`)) as { items: unknown[] }).items).toHaveLength(DEMO.length);
   });
 
   it("R1.3 builds a mart that is only configuration, posted through the API", async () => {
-    const api = await ready(start());
     const config = {
       name: "people_by_role",
       source_query: `SELECT p.id AS person_id, pf.role, count(*) AS films, max(f.rating) AS best_rating
@@ -139,6 +143,18 @@ describe("npm start", () => {
     await database.end();
   });
 
+  it("refuses a second start on the same folder, and leaves the first one alone", async () => {
+    const second = start();
+    expect(await second.exited).toBe(1);
+    expect(second.output()).toMatch(/^vitrina: .*\n {2}.+\.\n$/m);
+    expect((await fetch(`${api}/health/ready`)).status).toBe(200);
+  });
+});
+
+describe("npm start in a folder of its own", () => {
+  beforeEach(makeFolder);
+  afterEach(stopAndRemove);
+
   it("recovers from a kill: no orphan stays, the data is there, and unfinished work goes on", async () => {
     const first = start();
     await first.untilPrinted("for the first time");
@@ -154,14 +170,6 @@ describe("npm start", () => {
     await requireMartsToEqualTheirQueries(api, database);
     await database.end();
     expect(await second.stop()).toBe(0);
-  });
-
-  it("refuses a second start on the same folder, and leaves the first one alone", async () => {
-    const api = await ready(start());
-    const second = start();
-    expect(await second.exited).toBe(1);
-    expect(second.output()).toMatch(/^vitrina: .*\n {2}.+\.\n$/m);
-    expect((await fetch(`${api}/health/ready`)).status).toBe(200);
   });
 
   it("ends by Ctrl-C in the middle of the start, too", async () => {
@@ -201,6 +209,9 @@ describe("npm start", () => {
 });
 
 describe("a start that cannot work says why in one sentence, and what to do", () => {
+  beforeEach(makeFolder);
+  afterEach(stopAndRemove);
+
   async function failure(env: Record<string, string>): Promise<string> {
     const vitrina = start(env);
     expect(await vitrina.exited).toBe(1);

@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { generateKeyPair, type JWTPayload, SignJWT } from "jose";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Answer, bearer, expectProblem, startTestApi, type TestApi } from "../support/api-client.ts";
 import { LOGIN_REQUIRED } from "../support/callers.ts";
 import { AUDIENCE, type LoginService, startLoginService } from "../support/login-service.ts";
@@ -10,14 +10,14 @@ const inSeconds = (seconds: number): number => Math.floor(Date.now() / 1000) + s
 
 let service: LoginService;
 let api: TestApi;
-beforeEach(async () => {
+async function open(): Promise<void> {
   service = await startLoginService();
   api = await start();
-});
-afterEach(async () => {
+}
+async function close(): Promise<void> {
   await api.stop();
   await service.stop();
-});
+}
 
 const start = (more: Record<string, string> = {}): Promise<TestApi> =>
   startTestApi({ ...LOGIN_REQUIRED, ...service.settings, ...more });
@@ -42,6 +42,9 @@ const ask = (token: string, init: RequestInit = {}): Promise<Answer> =>
 const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
 
 describe("R8.5 a token of the login service", () => {
+  beforeAll(open);
+  afterAll(close);
+
   it.each(["RS256", "ES256", "EdDSA"] as const)("is accepted when it is signed with %s", async (algorithm) => {
     expect(await ask(await service.sign(claims(), { algorithm }))).toMatchObject({ status: 200 });
   });
@@ -66,6 +69,7 @@ describe("R8.5 a token of the login service", () => {
   });
 
   it("may carry its roles elsewhere, under names of its own", async () => {
+    // The last one here: the others want the usual settings.
     await restart({ JWT_ROLE_CLAIM: "realm_access.roles", JWT_ROLE_MAP: "etl-admins=admin,etl-readers=viewer" });
     const withRoles = (roles: unknown) => service.sign(claims({ roles: ["admin"], realm_access: { roles } }));
     const listKeys = async (roles: unknown) => api.send("/keys", { headers: bearer(await withRoles(roles)) });
@@ -78,6 +82,9 @@ describe("R8.5 a token of the login service", () => {
 });
 
 describe("R8.5 a forged or unfit token gets 401", () => {
+  beforeAll(open);
+  afterAll(close);
+
   const attacks: Record<string, () => Promise<string> | string> = {
     "alg none": () => `${part({ alg: "none" })}.${part(claims({ roles: ["admin"] }))}.`,
     "alg none with a kid": () => `${part({ alg: "none", kid: "RS256" })}.${part(claims())}.`,
@@ -120,7 +127,8 @@ describe("R8.5 a forged or unfit token gets 401", () => {
   });
 
   it("and one without the setting JWT_ISSUER is not even looked at", async () => {
-    await api.stop();
+    await close();
+    service = await startLoginService();
     api = await startTestApi(LOGIN_REQUIRED);
     expectProblem(await ask(await service.sign(claims())), "UNAUTHENTICATED");
     expect(service.fetches()).toBe(0);
@@ -128,6 +136,9 @@ describe("R8.5 a forged or unfit token gets 401", () => {
 });
 
 describe("the keys of the login service", () => {
+  beforeEach(open);
+  afterEach(close);
+
   it("are fetched once, however many tokens name unknown keys", async () => {
     expect(await ask(await service.sign(claims()))).toMatchObject({ status: 200 });
     for (let n = 0; n < 50; n++) {

@@ -1,5 +1,6 @@
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { readQueryFacts } from "../../src/connectors/postgres/changes/query-facts.ts";
 import { newPipelineSchema, type Pipeline } from "../../src/domain/pipeline.ts";
 import type { Run } from "../../src/domain/run.ts";
 import { startRunner } from "../../src/main/runner.ts";
@@ -126,6 +127,16 @@ describe("a physical copy of a server is another database", () => {
 const INCREMENTAL = { mode: "incremental", incremental_key: "modified", incremental_id_key: "id" };
 
 describe("rows whose transactions began on another server", () => {
+  it("a query on a standby cannot be analysed for following, and the sentence says why", async () => {
+    const client = new pg.Client(copies.standby.url);
+    await client.connect();
+    await expect(readQueryFacts(client, "SELECT id FROM content.film")).rejects.toMatchObject({
+      code: "NOT_SUPPORTED",
+      message: expect.stringContaining("no view can be created there. Follow its primary."),
+    });
+    await client.end();
+  });
+
   it("a standby looks back from what it has replayed, not from its clock, and says so", async () => {
     const { primary, standby } = copies;
     const stand = await openStand(primary, primary, standby);

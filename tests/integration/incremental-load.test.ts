@@ -188,6 +188,45 @@ describe("an incremental load", () => {
     expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 1 });
   });
 
+  describe("of a query that is costly to compute", () => {
+    const ROWS = 300_000;
+    const ratings = async (): Promise<Pipeline> => {
+      await bench.query(`CREATE TABLE content.rating (film_id bigint, at timestamptz);
+        INSERT INTO content.rating SELECT n % 50, ${OLD} + n * interval '1 second' FROM generate_series(1, ${ROWS}) n`);
+      return bench.create({
+        source_query: "SELECT film_id, count(*) AS ratings, max(at) AS modified FROM content.rating GROUP BY film_id",
+        target_key: ["film_id"],
+        mode: "incremental",
+        incremental_key: "modified",
+      });
+    };
+    const rowsScanned = async (): Promise<number> => {
+      const text = "SELECT seq_tup_read AS rows FROM pg_stat_user_tables WHERE relname = 'rating'";
+      return Number((await bench.query(text))[0]?.["rows"]);
+    };
+
+    it("computes it once, in the first run and in the next", async () => {
+      const pipeline = await ratings();
+      for (const read of [50, 1]) {
+        const before = await rowsScanned();
+        expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: read });
+        await until("the scan to be counted", async () => (await rowsScanned()) >= before + ROWS);
+        expect((await rowsScanned()) - before).toBe(ROWS);
+      }
+      await requireEqual(pipeline);
+    });
+
+    it("refuses rows without a key when it meets them, and writes nothing", async () => {
+      const pipeline = await ratings();
+      expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 50 });
+      await bench.query("INSERT INTO content.rating VALUES (1000, NULL), (1001, now())");
+      expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "CURSOR_NULL", rows_written: 0 });
+      await bench.query("DELETE FROM content.rating WHERE at IS NULL");
+      expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 1 });
+      await requireEqual(pipeline);
+    });
+  });
+
   const unusable: [string, string][] = [
     ["uuid", "md5(title)::uuid"],
     ["double precision", "id::float8"],

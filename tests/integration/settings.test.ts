@@ -107,4 +107,29 @@ describe("settings", () => {
     const settings = parseSettings({ SOURCE_UGC_URL: ADMIN, SOURCE_OLD_FILMS_URL: ADMIN }, "/");
     expect([...settings.sources({ reader: ADMIN }).addresses.keys()]).toEqual(["main", "ugc", "old_films"]);
   });
+
+  it("read how sources tell of their changes", () => {
+    const changesOf = (environment: Record<string, string>) =>
+      Object.fromEntries(parseSettings(environment, "/").sources({ reader: ADMIN }).changes);
+    const ugc = { SOURCE_UGC_URL: ADMIN };
+    expect(changesOf({ ...ugc, SOURCE_UGC_CHANGES: "table" })).toEqual({});
+    expect(
+      changesOf({
+        ...ugc,
+        SOURCE_UGC_CHANGES: "slot:a_1",
+        SOURCE_MAIN_CHANGES: "slot:b",
+        SOURCE_MAIN_SLOT_KEEP_MIB: "64",
+      }),
+    ).toEqual({
+      ugc: { kind: "slot", name: "a_1", keepBytes: 8 * 1024 ** 3 },
+      main: { kind: "slot", name: "b", keepBytes: 64 * 1024 ** 2 },
+    });
+    for (const value of ["slot", "slot:", "slot:Up", "slot:a-b", "slot:1a", "queue:a"]) {
+      expect(() => changesOf({ ...ugc, SOURCE_UGC_CHANGES: value })).toThrow("SOURCE_UGC_CHANGES is not table or slot");
+    }
+    expect(() => changesOf({ SOURCE_SHOP_CHANGES: "slot:a" })).toThrow("there is no SOURCE_SHOP_URL");
+    expect(() => changesOf({ ...ugc, SOURCE_UGC_CHANGES: "slot:a", SOURCE_UGC_SLOT_KEEP_MIB: "1" })).toThrow(
+      "SOURCE_UGC_SLOT_KEEP_MIB",
+    );
+  });
 });

@@ -214,7 +214,9 @@ async function outcome(pipeline: Pipeline) {
 }
 
 it("every data path writes the same rows and refuses the same, for the same reasons, whatever the types", async () => {
-  const scenarios = fc.sample(scenario, { seed: 20_261_116, numRuns: 6 });
+  // Nothing in it fails by itself: the server would just cut what is too long.
+  const cut = { pairs: [{ source: "text", target: "character varying(3)" }], misfit: null };
+  const scenarios = [cut, ...fc.sample(scenario, { seed: 20_261_116, numRuns: 6 })];
   const created: Awaited<ReturnType<typeof createScenario>>[] = [];
   for (const one of scenarios) created.push(await createScenario(one));
   const { settings, urls } = bench.database;
@@ -236,6 +238,7 @@ it("every data path writes the same rows and refuses the same, for the same reas
   const paths = (all: typeof pushed) => [...new Set(all.flatMap(({ path }) => path ?? []))];
   expect([paths(pushed), paths(streamed), paths(passed)]).toEqual([["push-down"], ["stream"], ["rows"]]);
   expect(pushed.some(({ status, rejects }) => status === "SUCCESS" && rejects.length > 0)).toBe(true);
+  expect(pushed[0]?.rejects.map(([id]) => id)).toEqual(["2", "3", "7"]);
   const stopped = scenarios.filter(({ misfit }) => misfit !== null);
   expect(stopped.length).toBeGreaterThan(0);
   expect(pushed.filter(({ error_code }) => error_code === "TARGET_TYPE_MISMATCH")).toHaveLength(stopped.length);

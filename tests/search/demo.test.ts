@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { demoPipelines } from "../../src/main/demo.ts";
+import { ownSource } from "../../src/main/own-source.ts";
 import { startRunner } from "../../src/main/runner.ts";
 import { createLog } from "../../src/observability/log.ts";
 import { parseSettings } from "../../src/settings/settings.ts";
@@ -20,7 +21,9 @@ beforeAll(async () => {
   const settings = { ELASTICSEARCH_URL: inject("searchUrl"), TARGET_INDEXES: "film_*" };
   database = await createTestDatabase(inject("postgresUrl"), { cinema: true, settings });
   search = searchView(inject("searchUrl"));
-  stop = (await startRunner(database.settings, database.urls, createLog({ level: "silent" }))).stop;
+  // As `npm start` does: the source is ours.
+  const own = ownSource(database.settings, database.urls, database.url);
+  stop = (await startRunner(database.settings, database.urls, createLog({ level: "silent" }), undefined, own)).stop;
 });
 afterAll(async () => {
   await stop?.();
@@ -29,7 +32,7 @@ afterAll(async () => {
 });
 
 it.skipIf(!knowsLanguages)(
-  "R1.4 the demo's indexes are built, and a film is found by its misspelt Russian title",
+  "R1.4 the demo's indexes are built, a film is found by its misspelt Russian title, and a renamed genre arrives",
   async () => {
     const store = database.openStore();
     const pipelines = (await demoPipelines(database.settings, [])).filter(({ target_table }) =>
@@ -53,6 +56,16 @@ it.skipIf(!knowsLanguages)(
     expect((await find("луный тилеграф"))[0]).toBe("Лунный телеграф");
     expect(await find("лунного телеграфа")).toContain("Лунный телеграф");
     expect((await find("star wars"))[0]).toMatch(/^Star Wars/);
+
+    const ofGenre = async (genre: string): Promise<number> => {
+      const { body } = await search.ask("POST", "/film_dim/_count", { query: { term: { genres: genre } } });
+      return body.count;
+    };
+    const before = await ofGenre("Sci-Fi");
+    expect(before).toBeGreaterThan(0);
+    await database.query("UPDATE content.genre SET name = 'Science Fiction' WHERE name = 'Sci-Fi'");
+    await until("the index has followed", async () => (await ofGenre("Science Fiction")) === before);
+    expect(await ofGenre("Sci-Fi")).toBe(0);
   },
 );
 

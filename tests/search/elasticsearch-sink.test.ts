@@ -31,10 +31,8 @@ describeSink("elasticsearch", () => ({
   },
   async titles(target) {
     if ((await search.indexOf(nameOf(target))) === undefined) return undefined;
-    const found = [...(await search.documents(nameOf(target)))] as [string, { title: string | null }][];
-    return new Map(
-      found.map(([id, { title }]): [string, string | null] => [id, title]).sort(([a], [b]) => Number(a) - Number(b)),
-    );
+    const found = [...(await search.documents(nameOf(target))).values()] as { id: number; title: string | null }[];
+    return new Map(found.sort((a, b) => a.id - b.id).map(({ id, title }) => [String(id), title]));
   },
   async columns(target) {
     const { body } = await search.ask("GET", `/${nameOf(target)}/_mapping`);

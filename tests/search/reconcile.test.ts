@@ -67,6 +67,27 @@ describe("R7 reconcile of an index", () => {
     expect((await reconcile(pipeline)).status).toBe("MATCH");
   });
 
+  it("lists keys beyond what a JSON parser keeps digit by digit, whoever wrote them", async () => {
+    const source_query = "SELECT 9007199254740990 + id AS id, title FROM content.film WHERE id < 4";
+    const pipeline = await bench.createIndex({ source_query, target_key: ["id"] });
+    await bench.run(pipeline);
+    const put = (id: string) =>
+      fetch(`${bench.search.url}/${pipeline.index}/_doc/${id}`, {
+        method: "PUT",
+        body: `{"id":${id},"title":"too much"}`,
+        headers: { "content-type": "application/json" },
+      });
+    const extra = ["9007199254740995", "9007199254740997", "9223372036854775807"];
+    for (const id of extra) expect((await put(id)).status).toBe(201);
+    const { report } = await reconcile(pipeline);
+    expect(report).toMatchObject({
+      source: { key_min: { id: "9007199254740991" }, key_max: { id: "9007199254740993" } },
+      target: { key_min: { id: "9007199254740991" }, key_max: { id: "9223372036854775807" } },
+      extra: { count: 3, keys: extra.map((id) => ({ id })) },
+      different: { count: 0 },
+    });
+  });
+
   it.each(["point in time", "search"] as const)(
     "waits for a shard that is away (%s): an index that is read in part is never compared",
     async (loss) => {

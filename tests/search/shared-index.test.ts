@@ -1,12 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { IndexOptions } from "../../src/connectors/elasticsearch/options.ts";
-import { openElasticsearchSink } from "../../src/connectors/elasticsearch/sink.ts";
 import type { SinkRequest, SinkWriter } from "../../src/connectors/sink.ts";
-import { VitrinaError } from "../../src/domain/error-catalogue.ts";
 import type { Row } from "../../src/domain/row.ts";
 import { commitBegin, commitFinish, commitGiveUp, commitRows, GUARD } from "../support/commit.ts";
 import { openSearchBench, type SearchBench } from "../support/search-bench.ts";
+import { searchClaims } from "../support/search-claims.ts";
 import { type FaultProxy, startFaultProxy } from "../support/search-fault-proxy.ts";
 import { until } from "../support/until.ts";
 
@@ -42,43 +41,10 @@ const FILMS = {
 
 /** Claims of one pipeline, each as a runner of its own would make it. */
 function claims(index: string, options: IndexOptions, load: SinkRequest["load"]) {
-  const pipelineId = randomUUID();
-  let latest = 0;
+  const claimNext = searchClaims();
   return async (url = bench.search.url): Promise<{ writer: SinkWriter; write(rows: Row[]): Promise<unknown> }> => {
-    latest += 1;
-    const epoch = latest;
-    const sink = openElasticsearchSink({
-      urls: [url],
-      apiKey: undefined,
-      user: undefined,
-      password: undefined,
-      caFile: undefined,
-      requestTimeoutMs: 60_000,
-      patienceMs: 30_000,
-    });
-    const writer = await sink.open({
-      target: { kind: "elasticsearch", index },
-      columns: [
-        { name: "id", type: "bigint" },
-        { name: "title", type: "text" },
-      ],
-      key: ["id"],
-      createTarget: true,
-      addColumns: false,
-      load,
-      options,
-      claim: { pipelineId, runId: randomUUID(), epoch, decidedEpoch: 0, batchNo: 0 },
-      isMetaStore: async () => false,
-      lost: new AbortController().signal,
-      cancelled: new AbortController().signal,
-      requireLease: async () => {
-        if (epoch !== latest) throw new VitrinaError("LEASE_LOST", "Another claim was made.");
-      },
-    });
-    return {
-      writer,
-      write: (rows) => commitRows(writer, rows),
-    };
+    const writer = await claimNext({ url, index, load, options });
+    return { writer, write: (rows) => commitRows(writer, rows) };
   };
 }
 const begin = ({ writer }: { writer: SinkWriter }) => commitBegin(writer);

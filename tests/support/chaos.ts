@@ -18,8 +18,11 @@ export type Path = "push-down" | "stream" | "rows" | "elsewhere";
 /** As the run record names it. */
 export const DATA_PATH = { "push-down": "push-down", stream: "stream", rows: "rows", elsewhere: "stream" } as const;
 
-/** The shortest lease there is: a lost runner is noticed after three seconds. */
+/** The shortest lease there is: a frozen runner is replaced after three seconds. */
 export const LEASE_MS = 3000;
+export const SHORT_LEASE = { LEASE_SECONDS: String(LEASE_MS / 1000) };
+/** A runner that lives keeps this one on the busiest machine. That of a dead one is ended by hand. */
+const LONG_LEASE = { LEASE_SECONDS: "120" };
 
 export const COPY_TASK = "copy";
 /** Makes the target's key, `label`, from a column that is not a key of the target. */
@@ -38,7 +41,7 @@ export interface Chaos {
   readonly store: MetaStore;
   query: TestDatabase["query"];
   create(config: object): Promise<Pipeline>;
-  /** `fault` as in VITRINA_FAULT; `more` wins over the usual environment. */
+  /** `fault` as in VITRINA_FAULT; `more` wins over the usual environment. One that freezes has the short lease. */
   runner(fault?: string, more?: Record<string, string>): VitrinaProcess;
   /** Waits until no pipeline runs or waits. */
   atRest(): Promise<void>;
@@ -67,7 +70,7 @@ export async function openChaos(path: Path, given?: TestDatabase): Promise<Chaos
         ...(path === "push-down" && { LOADER_DATABASE_URL: database.urls.loader as string }),
         ...(path === "rows" && { TASKS_DIR: tasks }),
         ...(fault !== undefined && { VITRINA_FAULT: fault }),
-        LEASE_SECONDS: String(LEASE_MS / 1000),
+        ...(fault?.includes(":stop") ? SHORT_LEASE : LONG_LEASE),
         RUNNER_POLL_SECONDS: "1",
         RUNNER_CONCURRENCY: "1",
         STOP_TIMEOUT_SECONDS: "1",
@@ -90,8 +93,23 @@ export async function openChaos(path: Path, given?: TestDatabase): Promise<Chaos
   };
 }
 
-/** Proves that the fault happened, and that it ended the process. */
-export async function diedAt(runner: VitrinaProcess, point: string): Promise<void> {
+/** Proves that the fault ended the process, and lets others have what it held. */
+export async function diedAt(chaos: Chaos, runner: VitrinaProcess, point: string): Promise<void> {
+  await diedHolding(runner, point);
+  await endLeaseOf(chaos, runner);
+}
+
+/** As if the time of its lease had passed: a dead runner is not waited for. */
+export async function endLeaseOf({ query }: Chaos, { pid }: VitrinaProcess): Promise<void> {
+  await query(
+    `UPDATE etl.etl_runs r SET lease_expires_at = clock_timestamp() FROM etl.etl_runners n
+      WHERE n.id = r.runner_id AND n.pid = $1 AND r.status = 'RUNNING'`,
+    [pid],
+  );
+}
+
+/** Proves that the fault ended the process; what it held stays its own until its lease is ended. */
+export async function diedHolding(runner: VitrinaProcess, point: string): Promise<void> {
   await faulted(runner, point, "kill");
   const end = await runner.exited;
   if (end !== "SIGKILL") throw new Error(`The runner ended with ${end}, not by SIGKILL:\n${runner.output()}`);

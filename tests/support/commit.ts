@@ -1,5 +1,12 @@
 import { batchOfRows } from "../../src/connectors/row-batch.ts";
-import type { BatchPlace, BatchResult, DeletionGuard, SinkWriter, WrittenBatch } from "../../src/connectors/sink.ts";
+import type {
+  BatchPlace,
+  BatchResult,
+  DeletionGuard,
+  SinkWriter,
+  TargetKey,
+  WrittenBatch,
+} from "../../src/connectors/sink.ts";
 import { VitrinaError } from "../../src/domain/error-catalogue.ts";
 import type { Row } from "../../src/domain/row.ts";
 
@@ -18,10 +25,11 @@ export async function commitRows(
   rows: readonly Row[],
   place: BatchPlace = { batchNo: 1, after: null, upTo: null },
   record: (written: WrittenBatch) => Promise<unknown> = async () => undefined,
+  keys?: readonly TargetKey[],
 ): Promise<BatchResult> {
   const batch = batchOfRows(rows);
   const commit = async (setRefusedAside: boolean): Promise<BatchResult> => {
-    const written = await writer.write(batch, place, setRefusedAside);
+    const written = await writer.write(batch, place, setRefusedAside, keys);
     try {
       await record(written);
       await written.commit();

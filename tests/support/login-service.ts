@@ -27,9 +27,20 @@ interface SignOptions {
 
 export const AUDIENCE = "vitrina";
 
-export async function startLoginService(): Promise<LoginService> {
-  const pairs = new Map<Algorithm, { publicKey: CryptoKey; privateKey: CryptoKey }>();
+type Pair = { readonly publicKey: CryptoKey; readonly privateKey: CryptoKey };
+
+async function makePairs(): Promise<ReadonlyMap<Algorithm, Pair>> {
+  const pairs = new Map<Algorithm, Pair>();
   for (const algorithm of ALGORITHMS) pairs.set(algorithm, await generateKeyPair(algorithm, { extractable: true }));
+  return pairs;
+}
+
+/** Every service has the same: making a key for RSA takes longer than most tests that use it. */
+let madePairs: Promise<ReadonlyMap<Algorithm, Pair>> | undefined;
+
+export async function startLoginService(): Promise<LoginService> {
+  madePairs ??= makePairs();
+  const pairs = await madePairs;
   const keys = await Promise.all(
     [...pairs].map(async ([alg, { publicKey }]) => ({ ...(await exportJWK(publicKey)), alg, kid: alg, use: "sig" })),
   );
@@ -46,9 +57,9 @@ export async function startLoginService(): Promise<LoginService> {
     issuer,
     settings: { JWT_ISSUER: issuer, JWT_AUDIENCE: AUDIENCE, JWT_JWKS_URL: `${issuer}/jwks.json` },
     fetches: () => fetches,
-    publicKey: await exportSPKI((pairs.get("RS256") as { publicKey: CryptoKey }).publicKey),
+    publicKey: await exportSPKI((pairs.get("RS256") as Pair).publicKey),
     async sign(claims, { algorithm = "RS256", header = {} } = {}) {
-      const { privateKey } = pairs.get(algorithm) as { privateKey: CryptoKey };
+      const { privateKey } = pairs.get(algorithm) as Pair;
       const signing = new SignJWT(claims).setProtectedHeader({ alg: algorithm, kid: algorithm, ...header });
       return signing.sign(privateKey, { crit: { x: true } });
     },

@@ -4,7 +4,21 @@
  */
 export const LONG = process.env["TEST_LONG"] !== undefined;
 
+/**
+ * Whole files that only `npm run test:chaos` runs: each start of a runner costs a second, and what they show on their path
+ * or at random, other files show in `npm test` on another one.
+ */
+export const ONLY_IN_CHAOS = [
+  "kill-elsewhere",
+  "kill-follow-elsewhere",
+  "kill-stream",
+  "random-kills",
+  "repeated-ids",
+  "retry-rejects",
+  "server-restart",
+].map((name) => `tests/chaos/${name}.test.ts`);
+
 /** Said at the end of `npm test`. */
 export const NOT_RUN =
-  "Not run: every kill and every race on every path (npm run test:chaos), long random tests and large loads (npm run test:soak), " +
-  "indexes on real search servers (npm run test:search; needs Java 21 or ELASTICSEARCH_URL).";
+  "Not run: every kill and every race on every path (npm run test:chaos), long random tests, large loads and the commands of most pages (npm run " +
+  "test:soak), indexes on real search servers (npm run test:search; needs Java 21 or ELASTICSEARCH_URL).";

@@ -33,6 +33,8 @@ export async function playMetricsScenario(): Promise<MetricsScenario> {
     await createSource(chaos);
     await query(`CREATE TABLE content.heap AS SELECT id, title FROM content.film;
       CREATE TABLE content.going AS SELECT id FROM content.film;
+      CREATE TABLE content.followed (id bigint PRIMARY KEY, title text);
+      INSERT INTO content.followed SELECT n, 'film ' || n FROM generate_series(1, 10) n;
       CREATE TABLE analytics.refusing (id bigint PRIMARY KEY, title text CHECK (title NOT LIKE 'film 100%'));
       GRANT ALL ON analytics.refusing TO vitrina_writer`);
     const metrics = { METRICS_PORT: "0", LOADER_DATABASE_URL: database.urls.loader as string };
@@ -56,16 +58,23 @@ export async function playMetricsScenario(): Promise<MetricsScenario> {
       await chaos.create({ ...heap, name: "streamed", target_table: "analytics.streamed", create_target: true }),
       await chaos.create({ ...heap, name: "refusing", target_table: "analytics.refusing", max_rejects: 1000 }),
       await chaos.create({ ...heap, name: "failing", target_table: "analytics.no_such_table" }),
+      await chaos.create({ ...FOLLOWING, name: "followed", target_table: "analytics.followed" }),
     ];
-    for (const { id } of pipelines) await store.requests.run(id, "api");
-    await chaos.atRest();
     await api.untilPrinted("api started");
     const apiUrl = /"url":"([^"]+)"/.exec(api.output())?.[1] as string;
+    await query(await (await fetch(`${apiUrl}/sources/main/follow/script`)).text());
+    await query("UPDATE etl.etl_pipelines SET enabled = true");
+    for (const { id } of pipelines) await store.requests.run(id, "api");
+    await chaos.atRest();
     await fetch(`${apiUrl}/pipelines/nobody`);
     const runnerUrl = await probeUrl(runner);
     // The meta-store knows the end of a run a moment before its runner counts it.
     const isDone = async () => (await scrape(runnerUrl)).value("vitrina_runner_slots_used") === 0;
     await until("the runner has counted everything", isDone);
+    // The API asks the sources in the background, and shows what they said with the next scrape.
+    const knowsLag = async () =>
+      (await scrape(apiUrl)).labelValues("vitrina_follow_lag_seconds", "pipeline").length > 0;
+    await until("the API knows how far the marts are behind", knowsLag);
     return {
       database,
       apiUrl,
@@ -80,6 +89,15 @@ export async function playMetricsScenario(): Promise<MetricsScenario> {
     throw error;
   }
 }
+
+/** Switched off at first: it would start by itself, and fail, if the changes of its source are not recorded by then. */
+const FOLLOWING = {
+  enabled: false,
+  source_query: "SELECT id, title FROM content.followed",
+  target_key: ["id"],
+  mode: "follow",
+  create_target: true,
+};
 
 /** So seldom that it does not run by itself. */
 const SCHEDULED = { source_query: "SELECT id, title, modified FROM content.film", schedule_interval: "30d" };

@@ -22,7 +22,7 @@ export interface Bench {
   /** A pipeline with a target of its own, created when missing. */
   create(config: object): Promise<Pipeline>;
   startApi: Stand["startApi"];
-  startRunner(): Promise<void>;
+  startRunner: Stand["startRunner"];
   stopRunner(): Promise<void>;
   /** Requests a run and waits until it has ended, and what follows it by itself, too. */
   run(pipeline: Pipeline): Promise<Run>;

@@ -105,7 +105,8 @@ export async function startFaultProxy(serverUrl: string): Promise<FaultProxy> {
       case "some-500": {
         const items = JSON.parse((await forward(request, body)).text).items as Record<string, { _id: string }>[];
         const error = { type: "node_disconnected_exception", reason: "disconnected" };
-        const failed = ({ index }: (typeof items)[number]) => ({ index: { _id: index?._id, status: 500, error } });
+        const failed = (item: (typeof items)[number]) =>
+          Object.fromEntries(Object.entries(item).map(([action, { _id }]) => [action, { _id, status: 500, error }]));
         const answered = items.map((item, n) => (n % 3 === 0 ? failed(item) : item));
         return send(response, { status: 200, text: JSON.stringify({ items: answered }) });
       }
@@ -221,12 +222,12 @@ function send(response: ServerResponse, { status, text }: Forwarded): void {
   response.writeHead(status, { "content-type": "application/json" }).end(text);
 }
 
-/** An `index` has two lines, a `delete` one. */
+/** A `delete` has one line, everything else two. */
 function operationsOf(body: Buffer): string[] {
   const lines = body.toString("utf8").split("\n").slice(0, -1);
   const operations: string[] = [];
   for (let at = 0; at < lines.length; ) {
-    const count = lines[at]?.startsWith('{"index"') ? 2 : 1;
+    const count = lines[at]?.startsWith('{"delete"') ? 1 : 2;
     operations.push(
       lines
         .slice(at, at + count)

@@ -1,6 +1,7 @@
 import { inject } from "vitest";
 import type { Registry } from "../../src/connectors/registry.ts";
 import { type RunningPart, startApi } from "../../src/main/api.ts";
+import { ownSource } from "../../src/main/own-source.ts";
 import { startRunner } from "../../src/main/runner.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
 import { createLog, type Log } from "../../src/observability/log.ts";
@@ -14,7 +15,8 @@ export interface Stand {
   query: TestDatabase["query"];
   /** In this process, as is the runner. */
   startApi(log?: Log): Promise<RunningPart & { readonly url: string }>;
-  startRunner(): Promise<void>;
+  /** It records the changes of the database by itself, as `npm start` does. */
+  startRunner(log?: Log): Promise<void>;
   stopRunner(): Promise<void>;
   /** A real process; killed at the end if it still lives. */
   spawn(args: string[], options?: SpawnOptions): VitrinaProcess;
@@ -56,8 +58,9 @@ export async function openStand({ settings = {}, registry, database: given }: St
     store: database.openStore(),
     query: database.query,
     startApi: async (log = SILENT) => started(await startApi(database.settings, database.urls, log)),
-    async startRunner() {
-      runner = started(await startRunner(database.settings, database.urls, SILENT));
+    async startRunner(log = SILENT) {
+      const { settings, urls, url } = database;
+      runner = started(await startRunner(settings, urls, log, undefined, ownSource(settings, urls, url)));
     },
     async stopRunner() {
       await runner?.stop();

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Pipeline } from "../../../src/domain/pipeline.ts";
 import { askedRuns } from "../../support/asked-runs.ts";
-import { diedAt } from "../../support/chaos.ts";
+import { diedHolding, endLeaseOf } from "../../support/chaos.ts";
 import {
   changeSource,
   documentDifferences,
@@ -64,13 +64,14 @@ async function killAll(mode: SearchMode, pipelines: Map<string, Indexed>): Promi
   const killNext = async (): Promise<void> => {
     for (let point = waiting.shift(); point !== undefined; point = waiting.shift()) {
       const runner = chaos.runner(`${point}:kill`);
-      await diedAt(runner, point);
+      await diedHolding(runner, point);
       // Kept from everybody until all are killed.
       const [found] = await chaos.query(
         `UPDATE etl.etl_pipelines p SET enabled = false FROM etl.etl_runs r JOIN etl.etl_runners n ON n.id = r.runner_id
           WHERE r.pipeline_id = p.id AND n.pid = $1 RETURNING p.id`,
         [runner.pid],
       );
+      await endLeaseOf(chaos, runner);
       held.set(`${mode} ${point}`, pipelines.get(found?.["id"] as string) as Indexed);
     }
   };

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { faulted } from "../../support/chaos.ts";
+import { faulted, SHORT_LEASE } from "../../support/chaos.ts";
 import { changeSource, documentDifferences, openSearchChaos, type SearchChaos } from "../../support/search-chaos.ts";
 import { startFaultProxy } from "../../support/search-fault-proxy.ts";
 import { until } from "../../support/until.ts";
@@ -60,6 +60,12 @@ describe("a runner that wakes up after its lease", () => {
     await faulted(owner, "bulk_answered:1", "park");
     zombie.signal("SIGCONT");
     await zombie.untilPrinted("run dropped");
+    // Looked for before the load ends: the run that follows it builds another index.
+    await chaos.search.ask("POST", `/${pipeline.index}__*/_refresh`);
+    const { body } = await chaos.search.ask("POST", `/${pipeline.index}__*/_search`, { size: 5000 });
+    const ids = body.hits.hits.map(({ _source }: { _source: { id: number } }) => _source.id);
+    expect(ids.some((id: number) => id > 720)).toBe(true);
+    expect(ids.filter((id: number) => id > 720 && id % 4 === 0)).toEqual([]);
     owner.signal("SIGUSR2");
     await chaos.atRest();
     expect(await documentDifferences(chaos, pipeline.index)).toEqual([]);
@@ -71,7 +77,7 @@ describe("a runner that wakes up after its lease", () => {
       const pipeline = await chaos.createIndex("incremental");
       await chaos.store.requests.run(pipeline.id, "api");
       proxy.next("nothing", "nothing", "nothing", "late");
-      const zombie = chaos.runner(undefined, { ELASTICSEARCH_URL: proxy.url });
+      const zombie = chaos.runner(undefined, { ELASTICSEARCH_URL: proxy.url, ...SHORT_LEASE });
       await until("its request is on its way", () => proxy.happened.includes("late"));
       zombie.signal("SIGSTOP");
       await changeSource(chaos);
@@ -106,5 +112,29 @@ describe("a runner that wakes up after its lease", () => {
     const left = [...(await chaos.search.documents(pipeline.index)).keys()].map(Number).sort((a, b) => a - b);
     const wanted = await chaos.query("SELECT id::int FROM content.film WHERE NOT gone ORDER BY id");
     expect(left).toEqual(wanted.map(({ id }) => id));
+  });
+
+  it("R4.7 makes no index of its old alias, where it has nothing but deletes left to send", async () => {
+    await chaos.query("ALTER TABLE content.film ADD COLUMN gone boolean NOT NULL DEFAULT false");
+    const pipeline = await chaos.createIndex("incremental", {
+      source_query: "SELECT id, code, title, modified, gone FROM content.film",
+      target_options: { delete_when: "gone" },
+    });
+    await chaos.store.requests.run(pipeline.id, "api");
+    const first = chaos.runner();
+    await chaos.atRest();
+    await first.stop();
+    await chaos.query("UPDATE content.film SET gone = true, modified = clock_timestamp() WHERE id % 3 = 0");
+    await chaos.store.requests.run(pipeline.id, "api");
+    const zombie = chaos.runner("bulk_ready:1:stop");
+    await faulted(zombie, "bulk_ready:1", "stop");
+    chaos.runner();
+    await chaos.atRest();
+    const before = { versions: await versions(pipeline.index), family: await chaos.search.family(pipeline.index) };
+    zombie.signal("SIGCONT");
+    await zombie.untilPrinted("run dropped");
+    expect({ versions: await versions(pipeline.index), family: await chaos.search.family(pipeline.index) }).toEqual(
+      before,
+    );
   });
 });

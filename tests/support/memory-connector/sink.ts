@@ -76,7 +76,7 @@ function openWriter(request: SinkRequest<ShelfTarget, ShelfOptions>, mostRows: n
     strategy: load.kind === "replace" ? "new shelf" : "upsert",
     resumed: loadName === undefined || unfinished.has(loadName),
     commits: { way: "after" },
-    deletesRows: false,
+    deletesRows: load.kind === "upsert" && load.deletes === true,
     databaseMark: undefined,
     async takeMark() {
       const { id, rows } = shelves.get(target.shelf) ?? {};
@@ -94,15 +94,21 @@ function openWriter(request: SinkRequest<ShelfTarget, ShelfOptions>, mostRows: n
         if (loadName === undefined) shelf();
         else unfinished.set(loadName, new Map());
       }),
-    async write(batch) {
+    countUpTo: async (limit) => Math.min(limit, shelves.get(target.shelf)?.rows.size ?? 0),
+    countKeys: async (keys) =>
+      new Set(keys.map((values) => JSON.stringify(values)).filter((id) => shelves.get(target.shelf)?.rows.has(id)))
+        .size,
+    async write(batch, _place, _setRefusedAside, keys = []) {
       await requireClaim();
-      const { rows, result } = read(batch.rows());
+      const { rows, present, result } = read(batch.rows());
       const into = written();
+      const gone = keys.map((values) => JSON.stringify(values)).filter((id) => !present.has(id));
+      const rows_deleted = gone.filter((id) => into.delete(id)).length;
       for (const [id, cells] of rows) into.set(id, { ...into.get(id), ...cells });
       if (into.size > mostRows) {
         throw new VitrinaError(SHELF_ERRORS.SHELF_FULL, `${label} has room for ${mostRows} rows.`);
       }
-      return { result, ...changeOf(async () => undefined) };
+      return { result: { ...result, rows_deleted }, ...changeOf(async () => undefined) };
     },
     async finish(guard) {
       await requireClaim();
@@ -142,19 +148,23 @@ function rowReader(columns: readonly Column[], key: readonly string[], { trim = 
     const wrong = columns.find(({ name, type }) => type === "integer" && !/^-?\d+$/.test(cells[name] ?? "0"));
     return wrong && `${wrong.name} is not a number`;
   };
-  return (given: readonly Row[]): { rows: Rows; result: BatchResult } => {
+  return (given: readonly Row[]): { rows: Rows; present: Set<string>; result: BatchResult } => {
     const rows: Rows = new Map();
+    const present = new Set<string>();
     const rejects: RejectedRow[] = [];
     for (const row of given) {
       const cells = Object.fromEntries(
         columns.map(({ name }, index) => [name, (trim ? row[index]?.trim() : row[index]) ?? null]),
       );
       const reason = problemOf(cells);
-      if (reason === undefined) rows.set(JSON.stringify(key.map((name) => cells[name])), cells);
+      const id = JSON.stringify(key.map((name) => cells[name]));
+      present.add(id);
+      if (reason === undefined) rows.set(id, cells);
       else rejects.push({ row, code: "ROW_REFUSED", error: `${reason}.`, reason: `${reason}.` });
     }
     const rows_deduplicated = given.length - rejects.length - rows.size;
-    return { rows, result: { rows_written: rows.size, rows_unchanged: 0, rows_deduplicated, rejects } };
+    const result = { rows_written: rows.size, rows_unchanged: 0, rows_deduplicated, rows_deleted: 0, rejects };
+    return { rows, present, result };
   };
 }
 

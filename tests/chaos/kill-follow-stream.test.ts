@@ -1,0 +1,3 @@
+import { describeFollowKills } from "../support/chaos-follow.ts";
+
+describeFollowKills("stream");

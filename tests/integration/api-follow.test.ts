@@ -1,0 +1,244 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { errorsOf, pipelineBody, startTestApi, type TestApi } from "../support/api-client.ts";
+
+/** What people are told about marts that follow: plan, script, status, and what is refused. */
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await startTestApi({ SOURCE_SCHEMAS: "content,analytics" });
+  await api.database.query(`CREATE SCHEMA IF NOT EXISTS content;
+    CREATE TABLE content.film (id int PRIMARY KEY, title text NOT NULL, note text);
+    CREATE TABLE content.genre (id int PRIMARY KEY, name text NOT NULL);
+    CREATE TABLE content.film_genre (film_id int, genre_id int, PRIMARY KEY (film_id, genre_id));
+    INSERT INTO content.film SELECT n, 'film ' || n FROM generate_series(1, 20000) n;
+    INSERT INTO content.genre SELECT n, 'genre ' || n FROM generate_series(1, 500) n;
+    INSERT INTO content.film_genre SELECT n, n % 500 + 1 FROM generate_series(1, 20000) n;
+    CREATE TABLE analytics.films (film_id int PRIMARY KEY, title text, genre text);
+    CREATE TABLE analytics.copies (film_id int PRIMARY KEY);
+    ANALYZE content.film, content.genre, content.film_genre;
+    GRANT USAGE ON SCHEMA content, analytics TO vitrina_reader;
+    GRANT SELECT ON ALL TABLES IN SCHEMA content, analytics TO vitrina_reader`);
+});
+afterAll(() => api.stop());
+beforeEach(() => api.database.forgetPipelines());
+
+const FILMS = `SELECT f.id AS film_id, f.title, g.name AS genre FROM content.film f
+  JOIN content.film_genre fg ON fg.film_id = f.id JOIN content.genre g ON g.id = fg.genre_id`;
+
+const films = (more: object = {}) =>
+  pipelineBody("films", {
+    source_query: FILMS,
+    target_table: "analytics.films",
+    target_key: ["film_id"],
+    mode: "follow",
+    ...more,
+  });
+
+const save = async (body: object) => {
+  const answer = await api.post("/pipelines", body);
+  expect(answer.status, answer.text).toBe(201);
+  return answer.body;
+};
+
+interface Told {
+  code: string;
+  severity: string;
+  pointer: string;
+  message: string;
+  hint: string;
+}
+
+const problemsOf = async (body: object): Promise<Told[]> =>
+  (await api.post("/validate", body)).body.problems.filter(({ code }: Told) => /FOLLOW|CHANGES_NOT/.test(code));
+
+const script = async (query = ""): Promise<string> => {
+  const response = await fetch(`${api.url}/api/v1/sources/main/follow/script${query}`);
+  const text = await response.text();
+  expect(response.status, text).toBe(200);
+  expect(response.headers.get("content-type")).toMatch(/^text\/plain/);
+  return text;
+};
+
+describe("the plan", () => {
+  it("shows for each table how its changes find their keys, what is recorded, and which index is missing", async () => {
+    await save(films());
+    const { status, body } = await api.get("/pipelines/films/follow/plan");
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ pipeline: "films", key: ["film_id"], refusals: [] });
+    const tables = new Map(body.tables.map((one: { table: string }) => [one.table, one]));
+    expect([...tables.keys()].sort()).toEqual(["content.film", "content.film_genre", "content.genre"]);
+    expect(tables.get("content.genre")).toMatchObject({
+      on_change: "keys",
+      statement: expect.stringContaining("changed(content.genre)"),
+      recorded_columns: [{ name: "id", type: "integer" }],
+      recording: "missing",
+      missing_indexes: ["CREATE INDEX ON content.film_genre (genre_id)"],
+    });
+    expect(tables.get("content.film")).toMatchObject({ missing_indexes: [] });
+    expect(body.query_for_keys).toContain("…");
+  });
+
+  it("is shown for a pipeline of another mode, too, as if it followed", async () => {
+    await save(films({ mode: "full" }));
+    const { body } = await api.get("/pipelines/films/follow/plan");
+    expect(body.mode).toBe("full");
+    expect(body.tables).toHaveLength(3);
+  });
+});
+
+describe("validate and saving", () => {
+  it("name what the source does not record and the index that is missing; saving only warns", async () => {
+    const found = await problemsOf(films());
+    expect(found.map(({ code, severity }) => `${severity} ${code}`)).toEqual([
+      "error CHANGES_NOT_RECORDED",
+      "warning FOLLOW_UNINDEXED",
+    ]);
+    expect(found[0]?.hint).toContain("vitrina follow script main");
+    expect(found[1]?.hint).toContain("CREATE INDEX ON content.film_genre (genre_id)");
+    const { warnings } = await save(films());
+    expect(warnings.map(({ code }: Told) => code)).toEqual(["CHANGES_NOT_RECORDED"]);
+  });
+
+  it("refuse what cannot be derived, with the way out, also when only the mode changes", async () => {
+    const limited = films({ source_query: `${FILMS} ORDER BY f.id LIMIT 10` });
+    const [refusal] = await problemsOf(limited);
+    expect(refusal).toMatchObject({
+      code: "FOLLOW_REFUSED",
+      severity: "error",
+      pointer: "/source_query",
+      message: expect.stringMatching(/LIMIT/),
+      hint: "Say under follow.tables how its changes find their keys, or on_change: everything.",
+    });
+    const refused = await api.post("/pipelines", limited);
+    expect(refused.status).toBe(422);
+    expect(Object.values(errorsOf(refused))).toEqual([refusal?.message]);
+    await save({ ...limited, mode: "full" });
+    expect((await api.patch("/pipelines/films", { mode: "follow" })).status).toBe(422);
+  });
+
+  it("say what may stand under a table of follow.tables", async () => {
+    const refused = await api.post(
+      "/pipelines",
+      films({ follow: { tables: { "content.film": { on_changes: "x" } } } }),
+    );
+    expect(refused.status).toBe(422);
+    expect(Object.values(errorsOf(refused))).toEqual([expect.stringMatching(/^Give one of these.*key_columns.*keys/)]);
+  });
+
+  it("refuse a mart that would follow itself, within one request, too", async () => {
+    const copies = pipelineBody("copies", {
+      source_query: "SELECT film_id FROM analytics.films",
+      target_table: "analytics.copies",
+      target_key: ["film_id"],
+      mode: "follow",
+    });
+    const circular = films({ source_query: "SELECT c.film_id, '' AS title, '' AS genre FROM analytics.copies c" });
+    const refused = await api.post("/apply", { pipelines: [copies, circular] });
+    expect(refused.status).toBe(422);
+    expect(Object.values(errorsOf(refused))).toContainEqual(expect.stringMatching(/is made from itself: /));
+    await save(films());
+    await save(copies);
+    expect((await problemsOf(circular)).map(({ code, severity }) => `${severity} ${code}`)).toContain(
+      "error FOLLOW_CYCLE",
+    );
+  });
+});
+
+describe("the script", () => {
+  it("lets the source record what all pipelines need; run twice, it is complete; removed, nothing is left", async () => {
+    await save(films());
+    expect(await script("?diff=true")).not.toBe("");
+    const text = await script();
+    await api.database.query(text);
+    await api.database.query(text);
+    expect(await problemsOf(films())).toMatchObject([{ code: "FOLLOW_UNINDEXED" }]);
+    const { body } = await api.get("/pipelines/films/follow/plan");
+    expect(body.tables.map(({ recording }: { recording: string }) => recording)).toEqual(Array(3).fill("recorded"));
+
+    await save(
+      films({ name: "noted", source_query: "SELECT f.id AS film_id, f.title, f.note AS genre FROM content.film f" }),
+    );
+    const { body: noted } = await api.get("/pipelines/noted/follow/plan");
+    expect(noted.tables).toMatchObject([
+      { recording: "missing", recording_problem: expect.stringContaining("without note") },
+    ]);
+
+    await api.database.query(await script("?remove=true"));
+    const [left] = await api.database.query("SELECT count(*)::int AS n FROM pg_trigger WHERE tgname LIKE 'vitrina%'");
+    expect(left).toEqual({ n: 0 });
+    expect((await problemsOf(films())).map(({ code }) => code)).toContain("CHANGES_NOT_RECORDED");
+  });
+
+  it("leaves out a pipeline that is broken, and names it with the reason", async () => {
+    await api.database.query("CREATE TABLE content.passing (film_id int PRIMARY KEY)");
+    await api.database.query("GRANT SELECT ON content.passing TO vitrina_reader");
+    const passing = pipelineBody("passing", {
+      source_query: "SELECT film_id FROM content.passing",
+      target_table: "analytics.copies",
+      target_key: ["film_id"],
+      mode: "follow",
+    });
+    await save(films());
+    await save(passing);
+    await api.database.query("DROP TABLE content.passing");
+    const text = await script();
+    expect(text).toMatch(/^-- Without passing: .*content\.passing.*\n-- Lets Vitrina follow/);
+    expect(text).toContain("content.genre");
+    expect(await script("?diff=true")).toMatch(/^-- Without passing: /);
+    await api.database.query(text);
+    expect((await api.get("/pipelines/films/follow/plan")).body.tables).toMatchObject(
+      Array(3).fill({ recording: "recorded" }),
+    );
+    await api.database.query(await script("?remove=true"));
+    await api.delete("/pipelines/films");
+    const alone = await api.get("/sources/main/follow/script");
+    expect(alone).toMatchObject({ status: 422, body: { code: "FOLLOW_REFUSED" } });
+    expect(alone.body.detail).toMatch(/^Without passing: /);
+  });
+
+  it("says that nobody follows a source", async () => {
+    const answer = await api.get("/sources/main/follow/script");
+    expect(answer).toMatchObject({ status: 422, body: { code: "NOT_SUPPORTED" } });
+  });
+});
+
+describe("the status", () => {
+  it("is that of a pipeline that has not begun to follow", async () => {
+    await save(films());
+    expect((await api.get("/pipelines/films/follow")).body).toMatchObject({
+      pipeline: "films",
+      connection: "main",
+      following: false,
+      position: null,
+      lag_seconds: null,
+      changes_waiting: null,
+      repaired: 0,
+    });
+  });
+
+  it("counts what is recorded and not in the mart, and how old it is", async () => {
+    const { id } = await save(films());
+    await api.database.query(await script());
+    const [now] = await api.database.query("SELECT pg_current_snapshot()::text AS snapshot");
+    const position = JSON.stringify({ snapshot: now?.["snapshot"], fingerprint: {}, lastChange: null });
+    await api.database.query(
+      `INSERT INTO etl.follow_state (pipeline_id, position, fingerprint, tables) VALUES ($1, $2, 'x', '{content.genre}')`,
+      [id, position],
+    );
+    const waiting = async () => (await api.get("/pipelines/films/follow")).body;
+    expect(await waiting()).toMatchObject({ following: true, changes_waiting: 0, lag_seconds: 0 });
+    await api.database.query("UPDATE content.genre SET name = 'other ' || id WHERE id <= 3");
+    await api.database.query("UPDATE content.film SET title = 'other' WHERE id = 1");
+    const { changes_waiting, lag_seconds } = await waiting();
+    expect(changes_waiting).toBe(3);
+    expect(lag_seconds).toBeGreaterThan(0);
+    await api.database.query(await script("?remove=true"));
+    const note = "The source does not record its changes.";
+    expect(await waiting()).toMatchObject({ changes_waiting: null, lag_seconds: null, note });
+  });
+
+  it("is refused for a pipeline of another mode", async () => {
+    await save(films({ mode: "full" }));
+    expect(await api.get("/pipelines/films/follow")).toMatchObject({ status: 422, body: { code: "NOT_SUPPORTED" } });
+  });
+});

@@ -1,0 +1,283 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { changesDiff, installChanges, recordChanges } from "../../src/connectors/postgres/changes/install.ts";
+import { type RecordedTable, recorderName, rowTriggerName } from "../../src/connectors/postgres/changes/recorder.ts";
+import { changesScript, removalScript } from "../../src/connectors/postgres/changes/script.ts";
+import { FILM, FILMS, type FollowedSource, ID, keyedTable, openFollowedSource } from "../support/followed-source.ts";
+
+/** What the owner of a source runs: it can be run again, extended and removed, and gives nobody more than they need. */
+
+let source: FollowedSource;
+beforeEach(async () => {
+  source = await openFollowedSource();
+  await source.query("CREATE TABLE content.film (id bigint PRIMARY KEY, title text, year integer)");
+});
+afterEach(() => source.drop());
+
+/** Everything about triggers that a round compares. */
+const triggers = (): Promise<Record<string, unknown>[]> =>
+  source.query(
+    "SELECT oid, xmin::text, tgrelid, tgname, tgenabled FROM pg_trigger WHERE tgname ~ '^vitrina_' ORDER BY oid",
+  );
+const recorded = (): Promise<Record<string, unknown>[]> =>
+  source.query("SELECT relation, kind, old, new FROM vitrina.changes ORDER BY number");
+
+describe("the script", () => {
+  it("changes nothing when it is run again", async () => {
+    await source.install([FILM]);
+    const films = await source.follow(FILMS);
+    const start = await films.start();
+    const before = await triggers();
+    await source.install([FILM]);
+    await source.install([{ ...FILM, readColumns: [...FILM.readColumns].reverse() }]);
+    expect(await triggers()).toEqual(before);
+    await source.query("INSERT INTO content.film VALUES (1, 'a')");
+    expect(await films.since(start)).toEqual({ kind: "keys", changes: 1, keys: [["1"]] });
+  });
+
+  it("adds a column without a gap for those who do not need it", async () => {
+    await source.install([FILM]);
+    const films = await source.follow(FILMS);
+    const start = await films.start();
+    await source.query("INSERT INTO content.film VALUES (1, 'a', 2020)");
+    const before = await triggers();
+    const wider: RecordedTable = { ...FILM, imageColumns: [ID, { name: "year", type: "integer" }] };
+    await source.install([wider]);
+    expect(await triggers()).toEqual(before);
+    await source.query("UPDATE content.film SET year = 2021");
+    expect(await recorded()).toEqual([
+      { relation: "content.film", kind: "r", old: null, new: { id: "1" } },
+      { relation: "content.film", kind: "r", old: { id: "1", year: "2020" }, new: { id: "1", year: "2021" } },
+    ]);
+    expect(await films.since(start)).toEqual({ kind: "keys", changes: 2, keys: [["1"]] });
+  });
+
+  it("makes the trigger anew when columns are no longer recorded, so that nobody trusts what is in between", async () => {
+    await source.install([FILM]);
+    const films = await source.follow(FILMS);
+    const start = await films.start();
+    await source.install([{ ...FILM, readColumns: ["id"] }]);
+    await expect(films.start()).rejects.toMatchObject({
+      code: "CHANGES_NOT_RECORDED",
+      message: "Changes of content.film are recorded without title.",
+    });
+    await source.query("UPDATE content.film SET title = 'unseen'");
+    await source.install([FILM]);
+    expect(await films.since(start)).toEqual({
+      kind: "everything",
+      reason: "The trigger on content.film was switched off or on, or made anew.",
+    });
+  });
+
+  it("puts right what somebody changed, and says so before", async () => {
+    await source.install([FILM]);
+    const films = await source.follow(FILMS);
+    const trigger = rowTriggerName(FILM);
+    const OFF = "The trigger of content.film is switched off, or not switched on for replicated changes.";
+    const breakings = [
+      [`ALTER TABLE content.film DISABLE TRIGGER ${trigger}`, OFF],
+      [`ALTER TABLE content.film ENABLE TRIGGER ${trigger}`, OFF],
+      [`DROP TRIGGER ${trigger} ON content.film`, "content.film has no trigger that records its changes."],
+      [
+        `DROP TRIGGER ${trigger} ON content.film; CREATE TRIGGER ${trigger} AFTER INSERT ON content.film FOR EACH ROW
+           EXECUTE FUNCTION vitrina.${recorderName(FILM)}()`,
+        "The trigger of content.film is not the one that records changes.",
+      ],
+      [
+        `CREATE OR REPLACE FUNCTION vitrina.${recorderName(FILM)}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
+           'BEGIN RETURN NULL; END'`,
+        "The function that records changes of content.film is not the one that was installed.",
+      ],
+    ] as const;
+    for (const [breaking, message] of breakings) {
+      const start = await films.start();
+      await source.query(breaking);
+      await expect(films.start()).rejects.toMatchObject({ code: "CHANGES_NOT_RECORDED", message });
+      await source.install([FILM]);
+      expect(await films.since(start)).toMatchObject({ kind: "everything" });
+    }
+  });
+
+  it("of another release is to be run again, and then nothing was missed", async () => {
+    await source.install([FILM]);
+    const films = await source.follow(FILMS);
+    const start = await films.start();
+    await source.query("UPDATE vitrina.state SET version = 0");
+    await expect(films.start()).rejects.toMatchObject({
+      code: "CHANGES_NOT_RECORDED",
+      message: "The change table was installed by another release of Vitrina.",
+    });
+    await source.install([FILM]);
+    expect(await films.since(start)).toMatchObject({ kind: "keys" });
+  });
+
+  it("can be run by Vitrina in a source of its own, for one pipeline after the other, also at once", async () => {
+    const [first, second] = [await source.connect(), await source.connect()];
+    const year = { name: "year", type: "integer" };
+    const wider: RecordedTable = { schema: "content", name: "film", imageColumns: [year], readColumns: [] };
+    await Promise.all([
+      recordChanges(first, [FILM], "vitrina_reader"),
+      recordChanges(second, [wider], "vitrina_reader"),
+    ]);
+    await source.query("INSERT INTO content.film VALUES (1, 'a', 2020)");
+    await source.query("UPDATE content.film SET title = 'b'");
+    expect(await recorded()).toEqual([
+      { relation: "content.film", kind: "r", old: null, new: { id: "1", year: "2020" } },
+      { relation: "content.film", kind: "r", old: null, new: { id: "1", year: "2020" } },
+    ]);
+    await source.query("ALTER TABLE content.film DROP year");
+    await recordChanges(first, [FILM], "vitrina_reader");
+    await source.query("UPDATE content.film SET title = 'c'");
+    expect((await recorded()).at(-1)).toMatchObject({ kind: "r", new: { id: "1" } });
+  });
+
+  it("can be removed, twice, and then writes go on without it", async () => {
+    await source.query(`CREATE TABLE content.part (id bigint) PARTITION BY LIST (id);
+      CREATE TABLE content.part_1 PARTITION OF content.part FOR VALUES IN (1)`);
+    await source.install([FILM, keyedTable("content", "part", ID)]);
+    await source.query(removalScript());
+    await source.query(removalScript());
+    expect(await triggers()).toEqual([]);
+    expect(await source.query("SELECT FROM pg_namespace WHERE nspname = 'vitrina'")).toEqual([]);
+    await source.query("INSERT INTO content.film VALUES (1, 'a'); INSERT INTO content.part VALUES (1)");
+  });
+
+  it("leaves a schema of that name alone that is somebody else's", async () => {
+    await source.query("CREATE SCHEMA vitrina; CREATE TABLE vitrina.own (id bigint)");
+    await expect(source.install([FILM])).rejects.toThrow("The schema vitrina belongs to somebody else");
+    await expect(source.query(removalScript())).rejects.toThrow("The schema vitrina belongs to somebody else");
+    expect(await source.query("SELECT FROM vitrina.own")).toEqual([]);
+  });
+
+  it("can be run by an owner who is no superuser", async () => {
+    const owner = await ownerOf(source);
+    await installChanges(owner, changesScript({ tables: [FILM], reader: "vitrina_reader" }));
+    await installChanges(owner, changesScript({ tables: [FILM], reader: "vitrina_reader" }));
+    await owner.query("INSERT INTO content.film VALUES (1, 'a')");
+    expect(await recorded()).toHaveLength(1);
+    const missing = keyedTable("content", "nothing", ID);
+    const script = changesScript({ tables: [missing, FILM], reader: "vitrina_reader" });
+    await expect(installChanges(owner, script)).rejects.toThrow("There is no table content.nothing.");
+    await owner.query("SELECT 1");
+  });
+
+  it("tells an owner who may not act for the role what an administrator has to run", async () => {
+    const owner = await ownerOf(source);
+    const { rows } = await owner.query("SELECT current_user AS name");
+    const name = String(rows[0]?.["name"]);
+    await source.query(`ALTER ROLE ${name} NOCREATEROLE; REVOKE vitrina_changes FROM ${name}`);
+    const script = changesScript({ tables: [FILM], reader: "vitrina_reader" });
+    const hint = `Have an administrator run: GRANT vitrina_changes TO ${name};`;
+    await expect(installChanges(owner, script)).rejects.toMatchObject({ hint });
+    await source.query(hint.replace("Have an administrator run: ", ""));
+    await installChanges(owner, script);
+  });
+
+  /** May make roles, and owns the tables. */
+  async function ownerOf({ url, query, connect }: FollowedSource) {
+    const name = `owner_${new URL(url).pathname.slice(-8)}`;
+    await query(`CREATE ROLE ${name} LOGIN PASSWORD 'x' CREATEROLE`);
+    // On a server where the role exists, its administrator grants it.
+    await query(`DO $$ BEGIN CREATE ROLE vitrina_changes NOLOGIN; EXCEPTION WHEN OTHERS THEN NULL; END $$;
+      GRANT vitrina_changes TO ${name} WITH ADMIN OPTION; GRANT USAGE, CREATE ON SCHEMA content TO ${name};
+      ALTER TABLE content.film OWNER TO ${name}; GRANT CREATE ON DATABASE ${new URL(url).pathname.slice(1)} TO ${name}`);
+    const as = new URL(url);
+    as.username = name;
+    as.password = "x";
+    return connect(as.href);
+  }
+});
+
+describe("rights", () => {
+  it("an application that may write the table needs no others, and cannot touch what is recorded", async () => {
+    const name = `app_${new URL(source.url).pathname.slice(-8)}`;
+    await source.query(`CREATE ROLE ${name}; GRANT USAGE ON SCHEMA content TO ${name};
+      GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON content.film TO ${name}`);
+    await source.install([FILM]);
+    const app = await source.connect();
+    await app.query(`SET ROLE ${name}`);
+    await app.query("INSERT INTO content.film VALUES (1, 'a'), (2, 'b')");
+    await app.query("UPDATE content.film SET title = 'c' WHERE id = 1");
+    await app.query("DELETE FROM content.film WHERE id = 2");
+    await app.query("TRUNCATE content.film");
+    expect((await recorded()).map(({ kind }) => kind)).toEqual(["r", "r", "r", "r", "t"]);
+    for (const forbidden of [
+      "SELECT * FROM vitrina.changes",
+      "DELETE FROM vitrina.changes_1",
+      "SELECT vitrina.forget()",
+      "SELECT vitrina.store('content.film', 'r', NULL, NULL)",
+      "SELECT nextval('vitrina.change_number')",
+      `CREATE TEMP TABLE t (id bigint); CREATE TRIGGER t AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION vitrina.${recorderName(FILM)}()`,
+    ]) {
+      await expect(app.query(forbidden), forbidden).rejects.toMatchObject({ code: "42501" });
+    }
+    await source.query(`DROP OWNED BY ${name}; DROP ROLE ${name}`);
+  });
+
+  it("the reader may look, and have it forgotten, and nothing else", async () => {
+    await source.install([FILM]);
+    const reader = await source.connect(source.urls.reader);
+    await reader.query("SELECT * FROM vitrina.changes, vitrina.tables, vitrina.status");
+    await reader.query("BEGIN READ WRITE; SELECT vitrina.forget(); COMMIT");
+    for (const forbidden of [
+      "INSERT INTO vitrina.changes (part, number, xid, relation, kind) VALUES (1, 1, '1', 'x', 'r')",
+      "DELETE FROM vitrina.changes",
+      "TRUNCATE vitrina.changes_1",
+      "UPDATE vitrina.tables SET forgotten = NULL",
+      "SELECT * FROM vitrina.state",
+      "SELECT nextval('vitrina.change_number')",
+      "SELECT setval('vitrina.change_stop', 1)",
+      "SELECT vitrina.store('content.film', 'r', NULL, NULL)",
+      "SELECT vitrina.readers_of(1::smallint, '[]')",
+      "CREATE TABLE vitrina.own (id bigint)",
+      "SET ROLE vitrina_changes",
+    ]) {
+      await expect(reader.query(`BEGIN READ WRITE; ${forbidden}`), forbidden).rejects.toMatchObject({ code: "42501" });
+      await reader.query("ROLLBACK");
+    }
+  });
+
+  it("a role that may not read the change table is told so", async () => {
+    await source.install([FILM]);
+    await source.query("REVOKE SELECT ON vitrina.changes FROM vitrina_reader");
+    const films = await source.follow(FILMS);
+    await expect(films.start()).rejects.toMatchObject({
+      code: "CHANGES_NOT_RECORDED",
+      message: "The source has no change table: the role that reads it may not use it.",
+    });
+  });
+});
+
+describe("the difference between what is recorded and what is needed", () => {
+  const GENRE = keyedTable("content", "genre", ID, ["name"]);
+  it("names what is missing, different and surplus", async () => {
+    await source.query("CREATE TABLE content.genre (id bigint, name text)");
+    const session = await source.connect();
+    expect(await changesDiff(session, [FILM])).toEqual({
+      isInstalled: false,
+      problems: [
+        { relation: "content.film", problem: "missing", message: "Changes of content.film are not recorded." },
+      ],
+      surplus: [],
+      remarks: [],
+    });
+    await source.install([FILM]);
+    expect(await changesDiff(session, [FILM])).toEqual({ isInstalled: true, problems: [], surplus: [], remarks: [] });
+    await source.query("CREATE PUBLICATION all_of_it FOR ALL TABLES");
+    expect(await changesDiff(session, [GENRE])).toEqual({
+      isInstalled: true,
+      problems: [
+        {
+          relation: "content.genre",
+          problem: "missing",
+          message: "content.genre has no trigger that records its changes.",
+        },
+        { relation: "content.genre", problem: "missing", message: "Changes of content.genre are not recorded." },
+      ],
+      surplus: [{ relation: "content.film", columns: "all" }],
+      remarks: [expect.stringContaining("The publication all_of_it is FOR ALL TABLES")],
+    });
+    const { surplus, problems } = await changesDiff(session, [keyedTable("content", "film", ID, ["year"])]);
+    expect(surplus).toEqual([{ relation: "content.film", columns: ["title"] }]);
+    expect(problems.map(({ message }) => message)).toEqual(["Changes of content.film are recorded without year."]);
+  });
+});
