@@ -14,7 +14,7 @@ const { startRunner } = await import("./support/runner.mjs");
 const { ratioOf } = await import("./support/statistics.mjs");
 const { REMARKS } = await import("./remarks.mjs");
 const GROUPS = await Promise.all(
-  ["same-database", "two-databases", "changes", "growth", "many-pipelines", "idle", "search"].map(
+  ["same-database", "two-databases", "changes", "follow", "growth", "many-pipelines", "idle", "search"].map(
     async (name) => (await import(`./groups/${name}.mjs`)).default,
   ),
 );

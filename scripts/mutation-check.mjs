@@ -101,7 +101,10 @@ async function isKilled(folder, mutation) {
   const restore = mutate(folder, mutation);
   try {
     const mistake = await compile(folder);
-    if (mistake !== undefined) fail(`"${mutation.name}" does not compile, so no test can notice it:\n${mistake}`);
+    if (mistake !== undefined) {
+      console.log(`UNCOMPILED ${mutation.name}: no test can notice it\n${mistake}`);
+      return false;
+    }
     const [first] = await failingTests(folder, mutation.tests, ["--bail=1"]);
     console.log(
       first === undefined ? `SURVIVED  ${mutation.name}` : `killed    ${mutation.name}\n          by: ${first}`,
@@ -133,16 +136,16 @@ async function checkAll(folders) {
   const unmutated = await failingTests(folders[0], [...new Set(wanted.flatMap(({ tests }) => tests))]);
   if (unmutated.length > 0) fail(`these tests fail without any mutation:\n  ${unmutated.join("\n  ")}`);
   const waiting = [...wanted];
-  let survivors = 0;
+  let unnoticed = 0;
   const workers = folders.map(async (folder) => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      if (!(await isKilled(folder, next))) survivors += 1;
+      if (!(await isKilled(folder, next))) unnoticed += 1;
     }
   });
   // Each finishes what it has begun, so that nothing runs in a folder that is removed.
   for (const { reason } of await Promise.allSettled(workers)) if (reason !== undefined) throw reason;
-  console.log(`${wanted.length - survivors} killed, ${survivors} survived`);
-  return survivors === 0 ? 0 : 1;
+  console.log(`${wanted.length - unnoticed} killed, ${unnoticed} survived or do not compile`);
+  return unnoticed === 0 ? 0 : 1;
 }
 
 const folders = Array.from({ length: COPIES }, () => mkdtempSync(join(tmpdir(), "vitrina-mutation-")));

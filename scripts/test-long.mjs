@@ -5,14 +5,18 @@ import { finish, prepare, runVitest } from "./run-vitest.mjs";
 const SUITES = {
   // Every kill, freeze and cut, for every kind of load on every path.
   chaos: ["tests/chaos"],
-  // More random cases, and larger loads.
+  // More random cases, larger loads, and the commands of every page.
   soak: [
     "tests/property",
     "tests/sql-guard/fuzz",
     "tests/sql-guard/structure",
     "tests/sql-guard/text",
+    "tests/sql-analysis/property",
     "tests/integration/lost-target",
     "tests/integration/two-runners",
+    "tests/integration/follow-concurrent",
+    "tests/e2e/documented-commands",
+    "tests/e2e/demo",
   ],
 };
 

@@ -39,3 +39,17 @@ export async function copyLoop(source, target, table, batchSize) {
     condition = `WHERE (modified, id) > ('${modified}'::timestamptz, ${id})`;
   }
 }
+
+/** Single rows between two sessions that are open: COPY → COPY into a stage → upsert by the key `id`. */
+export async function rowsByHand(source, target, table, select) {
+  const { fields } = await target.query(`SELECT * FROM ${table} LIMIT 0`);
+  const names = fields.map(({ name }) => name);
+  const others = names.filter((name) => name !== "id").map((name) => `${name} = excluded.${name}`);
+  await target.query(`CREATE TEMP TABLE IF NOT EXISTS single_rows (LIKE ${table})`);
+  await target.query("BEGIN");
+  const rows = source.query(copyTo(`COPY (${select}) TO STDOUT`));
+  await pipeline(rows, target.query(copyFrom("COPY single_rows FROM STDIN")));
+  await target.query(`INSERT INTO ${table} SELECT * FROM single_rows
+    ON CONFLICT (id) DO UPDATE SET ${others.join(", ")}`);
+  await target.query("TRUNCATE single_rows; COMMIT");
+}

@@ -45,6 +45,8 @@ export async function openWorld(rows) {
       /** As the superuser in the other source database. */
       elsewhere,
       store,
+      /** As whom sources are read. */
+      readerUrl: urls.reader,
       /** What the runner is given: as in production, addresses only. */
       runnerEnvironment: { DATABASE_URL: url, SOURCE_ELSEWHERE_URL: withDatabase(urls.reader, "elsewhere") },
       /** Stops what a group starts, also when the bench fails. Called even if it has already ended. */
