@@ -1,3 +1,4 @@
+import type pg from "pg";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { changesDiff, installChanges, recordChanges } from "../../src/connectors/postgres/changes/install.ts";
 import { type RecordedTable, recorderName, rowTriggerName } from "../../src/connectors/postgres/changes/recorder.ts";
@@ -21,6 +22,14 @@ const triggers = (): Promise<Record<string, unknown>[]> =>
 const recorded = (): Promise<Record<string, unknown>[]> =>
   source.query("SELECT relation, kind, old, new FROM vitrina.changes ORDER BY number");
 
+/** Of a session: the locks on tables and views that readers or writers of rows would wait for. */
+const LOCKS_THAT_WAIT = `
+  SELECT l.relation::regclass::text AS relation, l.mode FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+   WHERE l.pid = $1 AND c.relkind IN ('r', 'p', 'v')
+     AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')`;
+const backendOf = async (client: pg.Client): Promise<unknown> =>
+  (await client.query("SELECT pg_backend_pid() AS pid")).rows[0].pid;
+
 describe("the script", () => {
   it("changes nothing when it is run again", async () => {
     await source.install([FILM]);
@@ -32,6 +41,24 @@ describe("the script", () => {
     expect(await triggers()).toEqual(before);
     await source.query("INSERT INTO content.film VALUES (1, 'a')");
     expect(await films.since(start)).toEqual({ kind: "keys", changes: 1, keys: [["1"]] });
+  });
+
+  it("waits for nobody when there is nothing to change, and holds nobody up", async () => {
+    await source.install([FILM]);
+    const [reader, writer] = await Promise.all([source.connect(source.urls.reader), source.connect()]);
+    await reader.query("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM vitrina.status, vitrina.changes");
+    await writer.query("BEGIN; INSERT INTO content.film VALUES (1, 'a')");
+    // What it still holds before it commits could make two sessions wait for each other.
+    const script = changesScript({ tables: [FILM], reader: "vitrina_reader" });
+    const held: unknown[] = [];
+    const owner = await source.connect();
+    for (const transaction of script.split(/^(?=COMMIT;)/m)) {
+      await owner.query(transaction);
+      held.push(...(await source.query(LOCKS_THAT_WAIT, [await backendOf(owner)])));
+    }
+    expect(held).toEqual([]);
+    await Promise.all([reader.query("COMMIT"), writer.query("COMMIT")]);
+    expect(await recorded()).toHaveLength(1);
   });
 
   it("adds a column without a gap for those who do not need it", async () => {

@@ -51,12 +51,11 @@ CREATE TABLE IF NOT EXISTS vitrina.changes (
   new jsonb,
   at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) PARTITION BY LIST (part);
-CREATE TABLE IF NOT EXISTS vitrina.changes_1 PARTITION OF vitrina.changes FOR VALUES IN (1);
-CREATE TABLE IF NOT EXISTS vitrina.changes_2 PARTITION OF vitrina.changes FOR VALUES IN (2);
 -- Statistics that are behind make for plans that read all of it.
-ALTER TABLE vitrina.changes_1 SET (autovacuum_analyze_scale_factor = 0.02);
-ALTER TABLE vitrina.changes_2 SET (autovacuum_analyze_scale_factor = 0.02);
-CREATE INDEX IF NOT EXISTS changes_by_relation ON vitrina.changes (relation, xid);
+CREATE TABLE IF NOT EXISTS vitrina.changes_1 PARTITION OF vitrina.changes FOR VALUES IN (1)
+  WITH (autovacuum_analyze_scale_factor = 0.02);
+CREATE TABLE IF NOT EXISTS vitrina.changes_2 PARTITION OF vitrina.changes FOR VALUES IN (2)
+  WITH (autovacuum_analyze_scale_factor = 0.02);
 
 -- Sequences, because every session sees their values at once, whatever its snapshot: the number of the last change, the
 -- number after which nothing is stored any more, and the part that is written.
@@ -83,15 +82,27 @@ CREATE TABLE IF NOT EXISTS vitrina.state (
   max_age interval NOT NULL,
   stop bigint NOT NULL,
   opened bigint NOT NULL DEFAULT 1,
-  opened_at timestamptz NOT NULL DEFAULT now()
+  opened_at timestamptz NOT NULL DEFAULT now(),
+  -- Of both parts, as forgetting has left it: if it is another one, somebody else has emptied a part.
+  storage text
 );
--- Of both parts, as forgetting has left it: if it is another one, somebody else has emptied a part.
-ALTER TABLE vitrina.state ADD COLUMN IF NOT EXISTS storage text;
 
-CREATE OR REPLACE VIEW vitrina.status AS
-  SELECT s.version, s.mark, s.max_rows, s.max_age, n.last_value AS newest,
-         n.last_value > s.stop OR s.storage IS DISTINCT FROM ${STORAGE} AS is_full
-    FROM vitrina.state s, vitrina.change_number n;
+-- Asked first: both statements lock before they look whether there is anything to do, and would make this script wait for
+-- whoever writes or reads changes, or the other way round.
+DO $do$
+BEGIN
+  IF pg_catalog.to_regclass('vitrina.changes_by_relation') IS NULL THEN
+    CREATE INDEX changes_by_relation ON vitrina.changes (relation, xid);
+  END IF;
+  IF pg_catalog.to_regclass('vitrina.status') IS NULL
+     OR EXISTS (SELECT FROM vitrina.state WHERE version <> ${CHANGES_VERSION}) THEN
+    CREATE OR REPLACE VIEW vitrina.status AS
+      SELECT s.version, s.mark, s.max_rows, s.max_age, n.last_value AS newest,
+             n.last_value > s.stop OR s.storage IS DISTINCT FROM ${STORAGE} AS is_full
+        FROM vitrina.state s, vitrina.change_number n;
+  END IF;
+END
+$do$;
 `;
 
 /** The limits may be others than the last time. */
