@@ -71,7 +71,7 @@ const DESCRIPTIONS = {
   400: "The request cannot be read.",
   401: "The login is missing or not valid.",
   403: "The caller's role does not allow it.",
-  404: "There is no such pipeline or run.",
+  404: "What the path names does not exist.",
   409: "The state of the pipeline, or another pipeline, does not allow it.",
   412: "Somebody changed the pipeline since the ETag in If-Match was answered.",
   413: "The body is too large.",

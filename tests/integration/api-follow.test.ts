@@ -191,6 +191,8 @@ describe("the script", () => {
     );
     await api.database.query(await script("?remove=true"));
     await api.delete("/pipelines/films");
+    const both = await api.get("/sources/main/follow/script?diff=true&remove=true");
+    expect(both).toMatchObject({ status: 422, body: { errors: [{ message: "Ask for either diff or remove." }] } });
     const alone = await api.get("/sources/main/follow/script");
     expect(alone).toMatchObject({ status: 422, body: { code: "FOLLOW_REFUSED" } });
     expect(alone.body.detail).toMatch(/^Without passing: /);

@@ -100,13 +100,15 @@ export const operations = {
     description:
       "SQL that lets the source record the changes that all follow pipelines of this connection need, and no others. It can be run again. A pipeline that cannot be followed is left out; the first lines then say so, `-- Without NAME: why`.",
     params: z.object({ connection: z.string().min(1).max(31).describe("The source_connection of the pipelines.") }),
-    querystring: z.strictObject({
-      remove: flag.describe("Instead, take everything away."),
-      diff: flag.describe("Instead, only what the source lacks or no longer needs."),
-    }),
+    querystring: z
+      .strictObject({
+        remove: flag.describe("Instead, take everything away."),
+        diff: flag.describe("Instead, only what the source lacks or no longer needs."),
+      })
+      .refine(({ remove, diff }) => !(remove && diff), { path: ["diff"], message: "Ask for either diff or remove." }),
     response: {
       200: { description: "A script for psql.", content: { "text/plain": { schema: z.string() } } },
-      ...problems(422, 429),
+      ...problems(404, 422, 429),
     },
   },
   getFollowStatus: {
