@@ -95,6 +95,21 @@ describe("the script", () => {
     });
   });
 
+  it("says that a recorded column is gone, also to those who do not need it, and writes go on meanwhile", async () => {
+    await source.install([{ ...FILM, imageColumns: [ID, { name: "year", type: "integer" }] }]);
+    const films = await source.follow(FILMS);
+    const start = await films.start();
+    await source.query("ALTER TABLE content.film DROP year");
+    await expect(films.start()).rejects.toMatchObject({
+      code: "CHANGES_NOT_RECORDED",
+      message: "Changes of content.film are recorded with year, which it no longer has.",
+    });
+    await source.query("INSERT INTO content.film VALUES (1, 'a')");
+    expect(await recorded()).toMatchObject([{ kind: "l" }]);
+    await source.install([FILM]);
+    expect(await films.since(start)).toMatchObject({ kind: "everything" });
+  });
+
   it("puts right what somebody changed, and says so before", async () => {
     await source.install([FILM]);
     const films = await source.follow(FILMS);
