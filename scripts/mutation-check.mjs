@@ -45,10 +45,13 @@ function runNode(folder, args) {
   });
 }
 
-/** Returns the compiler's output when it fails. Not with prepare.mjs, which could also install packages. */
+/**
+ * Returns the compiler's output when it fails. Not with prepare.mjs, which could also install packages. Only what
+ * changed since the last time is compiled.
+ */
 async function compile(folder) {
-  rmSync(join(folder, "dist"), { recursive: true, force: true });
-  const { status, output } = await runNode(folder, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"]);
+  const tsc = ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json", "--incremental"];
+  const { status, output } = await runNode(folder, [...tsc, "--tsBuildInfoFile", "compiled.tsbuildinfo"]);
   cpSync(join(folder, "src/meta-store/migrations"), join(folder, "dist/meta-store/migrations"), { recursive: true });
   return status === 0 ? undefined : output;
 }

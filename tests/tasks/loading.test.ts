@@ -55,10 +55,24 @@ describe("loading the folder of tasks", () => {
       { "a.py": pythonModule({ one: "pass" }, ", params={'n': {'type': 'integer', 'default': 1.5}}") },
       /default of parameter/,
     ],
-    [{ "a.py": "while True: pass" }, /did not load in time[\s\S]*a\.py/],
   ])("R2.4 refuses the Python modules of %j", async (files, message) => {
     const invalid = { code: "TASK_MODULE_INVALID", message: expect.stringMatching(message) };
-    await expect(loadHost(files, { startTimeoutMs: 12_000 })).rejects.toMatchObject(invalid);
+    await expect(loadHost(files, { startTimeoutMs: 240_000 })).rejects.toMatchObject(invalid);
+  });
+
+  it.skipIf(!hasPython)("R2.4 says where a Python module is that never ends", async () => {
+    const load = (startTimeoutMs: number): Promise<unknown> =>
+      loadHost({ "a.py": "while True: pass" }, { startTimeoutMs }).then(
+        () => "it was loaded",
+        (error: unknown) => error,
+      );
+    // Python itself takes its time to get there on a busy machine.
+    let refusal = await load(3_000);
+    for (const longer of [12_000, 60_000, 240_000]) {
+      if (!/a\.py/.test(String(refusal))) refusal = await load(longer);
+    }
+    const message = expect.stringMatching(/did not load in time[\s\S]*a\.py/);
+    expect(refusal).toMatchObject({ code: "TASK_MODULE_INVALID", message });
   });
 
   it("R2.4 refuses a folder that is not there", async () => {
