@@ -4,6 +4,7 @@ import { changesDiff, installChanges, recordChanges } from "../../src/connectors
 import { type RecordedTable, recorderName, rowTriggerName } from "../../src/connectors/postgres/changes/recorder.ts";
 import { changesScript, removalScript } from "../../src/connectors/postgres/changes/script.ts";
 import { FILM, FILMS, type FollowedSource, ID, keyedTable, openFollowedSource } from "../support/followed-source.ts";
+import { until } from "../support/until.ts";
 
 /** What the owner of a source runs: it can be run again, extended and removed, and gives nobody more than they need. */
 
@@ -76,6 +77,26 @@ describe("the script", () => {
       { relation: "content.film", kind: "r", old: { id: "1", year: "2020" }, new: { id: "1", year: "2021" } },
     ]);
     expect(await films.since(start)).toEqual({ kind: "keys", changes: 2, keys: [["1"]] });
+  });
+
+  it("adds a column only when whoever has changed it before has ended, because that is not recorded", async () => {
+    await source.query("INSERT INTO content.film VALUES (1, 'a', 2020)");
+    await source.install([FILM]);
+    const writer = await source.connect();
+    await writer.query("BEGIN; UPDATE content.film SET year = 2021");
+    const wider: RecordedTable = { ...FILM, readColumns: [...FILM.readColumns, "year"] };
+    const installing = source.install([wider]).then(() => "installed");
+    const waiting = until("the script waits for the writer", async () => {
+      const locks = await source.query(
+        "SELECT FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+      );
+      return locks.length > 0 && "waiting";
+    });
+    expect(await Promise.race([installing, waiting])).toBe("waiting");
+    await writer.query("COMMIT");
+    await installing;
+    await source.query("UPDATE content.film SET year = 2022");
+    expect(await recorded()).toEqual([{ relation: "content.film", kind: "r", old: null, new: { id: "1" } }]);
   });
 
   it("makes the trigger anew when columns are no longer recorded, so that nobody trusts what is in between", async () => {

@@ -17,7 +17,8 @@ export const TREE = `
 /**
  * Temporary functions, which the rest of the script calls. A trigger that is as it should be is left alone, because
  * Vitrina takes a new one for a gap. For that reason it is made anew where columns are no longer recorded, or where somebody
- * has replaced its function: meanwhile changes may be missing.
+ * has replaced its function: meanwhile changes may be missing. Where columns are added, only the function is replaced; what a
+ * transaction has changed of them before is not recorded, so that has to be committed before anybody trusts the record.
  */
 export const ATTACHING = `
 CREATE OR REPLACE FUNCTION pg_temp.vitrina_before(wanted text, new_columns jsonb) RETURNS void
@@ -25,6 +26,14 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
 DECLARE
   found record;
 BEGIN
+  FOR found IN
+    SELECT c.oid::regclass AS relation
+      FROM vitrina.tables t
+      JOIN pg_namespace n ON n.nspname = t.schema JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.name
+     WHERE t.relation = wanted AND NOT (t.columns -> 'read') @> (new_columns -> 'read')
+  LOOP
+    EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', found.relation);
+  END LOOP;
   FOR found IN
     SELECT g.tgname, g.tgrelid::regclass AS relation
       FROM vitrina.tables t
