@@ -6,7 +6,7 @@
 export type CatalogueRow = Readonly<Record<string, string | null>>;
 
 /** Objects with a smaller oid came with PostgreSQL itself. */
-const FIRST_OWN_OID = 16_384;
+export const FIRST_OWN_OID = 16_384;
 
 /**
  * Whether row security of the table `reached.relid` runs for the asking role: not if no policy applies to the role, or

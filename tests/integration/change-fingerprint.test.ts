@@ -175,17 +175,58 @@ describe("what happens to a table between two rounds", () => {
     expect(table.readColumns).toContain("title");
   });
 
-  it("a label of an enum that gets another name is noticed, though no row was written", async () => {
+  const OF_TYPES: readonly (readonly [what: string, type: (x: string) => string, alter: (x: string) => string])[] = [
+    [
+      "a label of an enum gets another name",
+      (x) => `CREATE TYPE ${x} AS ENUM ('short', 'long')`,
+      (x) => `ALTER TYPE ${x} RENAME VALUE 'long' TO 'feature'`,
+    ],
+    [
+      "a composite type gets a field",
+      (x) => `CREATE TYPE ${x} AS (city text)`,
+      (x) => `ALTER TYPE ${x} ADD ATTRIBUTE zip text`,
+    ],
+    [
+      "a field of a composite type gets another name",
+      (x) => `CREATE TYPE ${x} AS (city text)`,
+      (x) => `ALTER TYPE ${x} RENAME ATTRIBUTE city TO town`,
+    ],
+    [
+      "a label of an enum gets another name in a composite type, in a domain over an array of it",
+      (x) => `CREATE TYPE ${x}_label AS ENUM ('short', 'long'); CREATE TYPE ${x}_pair AS (a ${x}_label, b integer);
+        CREATE DOMAIN ${x} AS ${x}_pair[]`,
+      (x) => `ALTER TYPE ${x}_label RENAME VALUE 'long' TO 'feature'`,
+    ],
+  ];
+  it.each(OF_TYPES)("when %s, everything is compared, though no row was written", async (_, type, alter) => {
     number += 1;
     const name = `film_${number}`;
-    await source.query(`CREATE TYPE content.${name}_kind AS ENUM ('short', 'long')`);
+    await source.query(type(`content.${name}_kind`));
     await source.query(`CREATE TABLE content.${name} (id bigint PRIMARY KEY, title content.${name}_kind)`);
     const table = keyedTable("content", name, ID, ["title"]);
     await source.install([table]);
     const films = await source.follow(idsOf(`content.${name}`, [table]));
     const start = await films.start();
-    await source.query(`ALTER TYPE content.${name}_kind RENAME VALUE 'long' TO 'feature'`);
+    expect(await changed(name, start)).toBe(false);
+    await source.query(alter(`content.${name}_kind`));
+    expect(await changed(name, start)).toBe(true);
     expect(await films.since(start)).toEqual(EVERYTHING(/^Columns of/));
+  });
+
+  it("a column that is computed in another way when it is read makes everything be compared", async () => {
+    const [version] = await source.query("SELECT current_setting('server_version_num')::int AS number");
+    if (Number(version?.["number"]) < 180_000) return;
+    const { name, films } = await film(
+      (t) =>
+        `CREATE TABLE content.${t} (id bigint PRIMARY KEY, title text, double bigint GENERATED ALWAYS AS (id * 2) VIRTUAL)`,
+    );
+    const start = await films.start();
+    expect(await changed(name, start)).toBe(false);
+    await source.query(`ALTER TABLE content.${name} ALTER double SET EXPRESSION AS (id * 3)`);
+    expect(await changed(name, start)).toBe(true);
+    expect(await films.since(start)).toEqual(
+      EVERYTHING(/^content\.film_\d+ computes a column otherwise than before\.$/),
+    );
   });
 
   it("a new column that nobody reads is of no interest", async () => {
@@ -210,6 +251,19 @@ describe("what happens to the rest of a source", () => {
     );
     expect(await changed(name, start)).toBe(true);
     expect(await films.since(start)).toEqual(EVERYTHING(/^The view content\.film_\d+_inner was altered\.$/));
+  });
+
+  it("a view with a column of another name is noticed, because its rows may be read as a whole", async () => {
+    const { name, table } = await film();
+    await source.query(`CREATE VIEW content.${name}_view AS SELECT id, title FROM content.${name}`);
+    const films = await source.follow({
+      ...idsOf(`content.${name}_view`, [table]),
+      query: `SELECT v.id, to_jsonb(v) ->> 'title' AS title FROM content.${name}_view v`,
+    });
+    const start = await films.start();
+    await source.query(`ALTER VIEW content.${name}_view RENAME title TO name`);
+    expect(await changed(name, start)).toBe(true);
+    expect(await films.since(start)).toEqual(EVERYTHING(/^The view content\.film_\d+_view was altered\.$/));
   });
 
   it("another server, another time line, or a source that went back to an earlier state is noticed", async () => {

@@ -251,6 +251,29 @@ describe("old values", () => {
   });
 });
 
+describe("a partition that is taken out for a while", () => {
+  it("is written without anybody being told, so everything is compared", async () => {
+    await source.query(`CREATE TABLE content.split (id bigint PRIMARY KEY, title text) PARTITION BY LIST (id);
+      CREATE TABLE content.split_1 PARTITION OF content.split FOR VALUES IN (1); INSERT INTO content.split VALUES (1, 'old')`);
+    const table = keyedTable("content", "split", ID, ["title"]);
+    await source.install([FILM, RATING, table]);
+    const split = await source.follow({
+      query: "SELECT id, title FROM content.split",
+      key: ["id"],
+      columns: [ID, { name: "title", type: "text" }],
+      tables: [table],
+    });
+    const start = await split.start();
+    await source.query("ALTER TABLE content.split DETACH PARTITION content.split_1");
+    await source.query("UPDATE content.split_1 SET title = 'new'");
+    await source.query("ALTER TABLE content.split ATTACH PARTITION content.split_1 FOR VALUES IN (1)");
+    expect(await split.since(start)).toEqual({
+      kind: "everything",
+      reason: "A partition of content.split was attached or removed.",
+    });
+  });
+});
+
 describe("a table that is published later", () => {
   it("waits for whoever is writing it, because the slot would never tell what they wrote before", async () => {
     await source.query("CREATE TABLE content.late (id bigint PRIMARY KEY, title text)");

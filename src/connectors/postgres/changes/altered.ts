@@ -42,7 +42,7 @@ function plainName(name: string): readonly NamedRelation[] {
 }
 
 const WATCHED =
-  /^(table|parts of|storage of|trigger of|shape of|published|identity of) |^(server|timeline|slot|publication)$|^view [^.]+\.[^.]+$/;
+  /^(table|parts of|computed columns of|storage of|trigger of|shape of|published|identity of) |^(server|timeline|slot|publication)$|^view [^.]+\.[^.]+$/;
 
 function isAltered(before: Fingerprint, present: Fingerprint): boolean {
   return Object.entries(before).some(([name, print]) => WATCHED.test(name) && present[name] !== print);

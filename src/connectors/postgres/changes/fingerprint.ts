@@ -46,6 +46,9 @@ export function tablePrints(parts: readonly TablePart[]): Fingerprint {
       .filter(({ isRoot }) => !isRoot)
       .map(({ oid, parents }) => `${oid} of ${parents}`)
       .join(", ");
+    const computed = all.filter((part) => part.computed !== null);
+    if (computed.length > 0)
+      prints[`computed columns of ${relation}`] = computed.map((part) => `${part.oid} ${part.computed}`).join(", ");
     prints[`storage of ${relation}`] = all.map(({ oid, storage }) => [oid, storage].join(" in ")).join(", ");
   }
   return prints;
@@ -83,7 +86,7 @@ function columnPrints(columns: readonly ColumnFacts[]): Fingerprint {
   const prints: Record<string, string> = {};
   for (const [relation, all] of byRelation(columns)) {
     prints[`columns of ${relation}`] = all
-      .map(({ name, number, type, collation, labels }) => [name, number, type, collation, labels].join(" "))
+      .map(({ name, number, type, collation, makeup }) => [name, number, type, collation, makeup].join(" "))
       .join(", ");
   }
   return prints;
@@ -119,6 +122,7 @@ const SENTENCES: readonly (readonly [start: string, sentence: (relation: string)
   ["view ", (view) => `The view ${view} was altered.`],
   ["table ", (table) => `${table} was dropped and made again.`],
   ["parts of ", (table) => `A partition of ${table} was attached or removed.`],
+  ["computed columns of ", (table) => `${table} computes a column otherwise than before.`],
   ["columns of ", (table) => `Columns of ${table} were altered.`],
   ["storage of ", (table) => `${table} was truncated or rewritten.`],
   ["published ", (table) => `${table} was taken out of the publication, or put into it.`],

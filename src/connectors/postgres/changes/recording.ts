@@ -1,5 +1,6 @@
 import type { SqlSession } from "../../../domain/sql-session.ts";
 import type { ImageColumn } from "../../../sql-analysis/follow-plan.ts";
+import { FIRST_OWN_OID } from "../../../sql-guard/audit-queries.ts";
 import { CHANGES_SCHEMA, type RecordedTable, recordedName, rowTriggerName, truncateTriggerName } from "./recorder.ts";
 
 /** What the source's catalogue says about tables and about the recording of their changes. */
@@ -15,7 +16,10 @@ export interface TablePart {
   readonly kind: "r" | "p" | "f" | "v" | "m";
   readonly isUnlogged: boolean;
   readonly storage: string;
+  /** With the `xmin` of what makes it a part: one that was taken out for a while and put back has another one. */
   readonly parents: string;
+  /** Of its columns that are computed when they are read, how: null where there are none. */
+  readonly computed: string | null;
   readonly rowTrigger: TriggerFacts | null;
   readonly truncateTrigger: TriggerFacts | null;
 }
@@ -41,8 +45,8 @@ export interface ColumnFacts {
   /** Quoted, with its schema; null where it is the one that values of the base type have anyway. */
   readonly ownCollation: string | null;
   readonly isVirtual: boolean;
-  /** Of an enum: renaming one changes rows that nobody wrote. */
-  readonly labels: string | null;
+  /** The labels of enums and the fields of composite types that it is made of: altering them changes rows that nobody wrote. */
+  readonly makeup: string | null;
 }
 
 /** A recorded table, as the script has left it. */
@@ -83,13 +87,16 @@ const PARTS = `
     SELECT w.relation, c.oid, NULL::text, true
       FROM wanted w JOIN pg_namespace n ON n.nspname = w.schema JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name
     UNION
-    SELECT t.relation, i.inhrelid, i.inhparent || CASE WHEN i.inhdetachpending THEN ' detaching' ELSE '' END, false
+    SELECT t.relation, i.inhrelid, concat_ws(' ', i.inhparent, i.xmin, CASE WHEN i.inhdetachpending THEN 'detaching' END), false
       FROM tree t JOIN pg_inherits i ON i.inhparent = t.oid
   ), part AS (
     SELECT relation, oid, bool_or(root) AS root, string_agg(parent, ',' ORDER BY parent) AS parents FROM tree GROUP BY relation, oid
   )
   SELECT p.relation, p.oid::text, n.nspname || '.' || c.relname AS name, p.root AS "isRoot", c.relkind AS kind,
          c.relpersistence <> 'p' AS "isUnlogged", c.relfilenode::text AS storage, coalesce(p.parents, '') AS parents,
+         (SELECT md5(string_agg(concat_ws(' ', d.adnum, d.adbin), E'\\n' ORDER BY d.adnum))
+            FROM pg_attrdef d JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+           WHERE d.adrelid = p.oid AND a.attgenerated = 'v') AS computed,
          CASE WHEN r.oid IS NOT NULL THEN jsonb_build_object('oid', r.oid::text, 'enabled', r.tgenabled, 'xmin', r.xmin::text,
            'isOurs', r.tgtype = 29 AND r.tgqual IS NULL AND r.tgattr = ''::int2vector AND r.tgnargs = 0 AND rf.pronamespace = own.oid
                      AND rf.prosecdef) END AS "rowTrigger",
@@ -103,6 +110,23 @@ const PARTS = `
     LEFT JOIN (pg_trigger t JOIN pg_proc tf ON tf.oid = t.tgfoid) ON t.tgrelid = p.oid AND t.tgname = w."truncateTrigger"
    ORDER BY p.relation, p.oid`;
 
+/** Of domains what they are based on, of arrays their elements, of ranges their bounds, of composite types their fields. */
+const madeOf = (type: string): string => `
+    SELECT x.oid FROM pg_type t
+     CROSS JOIN LATERAL (
+       SELECT t.typbasetype UNION ALL SELECT t.typelem WHERE t.typcategory = 'A'
+       UNION ALL SELECT r.rngsubtype FROM pg_range r WHERE t.oid IN (r.rngtypid, r.rngmultitypid)
+       UNION ALL SELECT a.atttypid FROM pg_attribute a WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+     ) AS x (oid)
+     WHERE t.oid = ${type} AND x.oid <> 0`;
+
+const makeupOf = (type: string): string => `
+    SELECT concat_ws(' ', e.enumtypid, e.enumsortorder, e.enumlabel) FROM pg_enum e WHERE e.enumtypid = ${type}
+    UNION ALL
+    SELECT concat_ws(' ', a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod)
+      FROM pg_type t JOIN pg_attribute a ON a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped WHERE t.oid = ${type}`;
+
+/** Types that came with PostgreSQL itself are not looked into: nobody alters them. */
 const COLUMNS = `
   WITH RECURSIVE wanted AS (
     SELECT w.relation, a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.attcollation, a.attgenerated
@@ -118,14 +142,15 @@ const COLUMNS = `
          format_type(b.oid, b.typmod) AS "baseType", w.attcollation::text AS collation,
          (SELECT format('%I.%I', n.nspname, l.collname) FROM pg_collation l JOIN pg_namespace n ON n.oid = l.collnamespace
            WHERE l.oid = w.attcollation AND l.oid <> t.typcollation) AS "ownCollation", w.attgenerated = 'v' AS "isVirtual",
-         (SELECT md5(string_agg(e.enumlabel, E'\\n' ORDER BY e.enumsortorder)) FROM pg_enum e
-           WHERE e.enumtypid IN (t.oid, t.typelem)) AS labels
+         CASE WHEN w.atttypid >= ${FIRST_OWN_OID} THEN (
+           WITH RECURSIVE made (oid) AS (SELECT w.atttypid UNION SELECT x.oid FROM made CROSS JOIN LATERAL (${madeOf("made.oid")}) AS x (oid))
+           SELECT md5(string_agg(fact, E'\\n' ORDER BY fact)) FROM made CROSS JOIN LATERAL (${makeupOf("made.oid")}) AS f (fact)) END AS makeup
     FROM wanted w JOIN base b USING (attrelid, attnum) JOIN pg_type t ON t.oid = b.oid AND t.typtype <> 'd'
    ORDER BY w.relation, w.attnum`;
 
 /**
- * Of all columns, for the watcher, who does not know which of them a query reads; with the labels of their enums, and whether
- * row-level security decides what is read.
+ * Of all columns, for the watcher, who does not know which of them a query reads; with what their types are made of, and
+ * whether row-level security decides what is read.
  */
 const SHAPES = `
   WITH RECURSIVE col AS (
@@ -136,12 +161,11 @@ const SHAPES = `
   ), type (relation, oid) AS (
     SELECT relation, atttypid FROM col
     UNION
-    SELECT b.relation, coalesce(nullif(t.typbasetype, 0), t.typelem)
-      FROM type b JOIN pg_type t ON t.oid = b.oid WHERE t.typtype = 'd' OR t.typcategory = 'A'
+    SELECT b.relation, x.oid FROM type b CROSS JOIN LATERAL (${madeOf("b.oid")}) AS x (oid) WHERE b.oid >= ${FIRST_OWN_OID}
   )
   SELECT s.relation, md5(concat(s.relrowsecurity, s.columns, (
-           SELECT string_agg(e.enumtypid || ' ' || e.enumlabel, E'\\n' ORDER BY e.enumtypid, e.enumsortorder)
-             FROM type y JOIN pg_enum e ON e.enumtypid = y.oid WHERE y.relation = s.relation))) AS shape
+           SELECT string_agg(f.fact, E'\\n' ORDER BY f.fact)
+             FROM type y CROSS JOIN LATERAL (${makeupOf("y.oid")}) AS f (fact) WHERE y.relation = s.relation))) AS shape
     FROM (SELECT relation, relrowsecurity, string_agg(concat_ws(' ', attnum, attname, atttypid, atttypmod, attcollation), E'\\n' ORDER BY attnum) AS columns
             FROM col GROUP BY relation, relrowsecurity) AS s`;
 
@@ -178,7 +202,9 @@ export const reachedFrom = (list: "$1" | "$2"): string => `WITH RECURSIVE reache
 
 const VIEWS = `
   ${reachedFrom("$2")}
-  SELECT n.nspname || '.' || c.relname AS name, md5(r.ev_action::text) AS rule
+  SELECT n.nspname || '.' || c.relname AS name,
+         md5(concat(r.ev_action, (SELECT string_agg(a.attname, E'\\n' ORDER BY a.attnum) FROM pg_attribute a
+                                   WHERE a.attrelid = c.oid AND a.attnum > 0))) AS rule
     FROM reached JOIN pg_class c ON c.oid = reached.relid AND c.relkind = 'v'
     JOIN pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_rewrite r ON r.ev_class = c.oid AND r.ev_type = '1'
