@@ -114,6 +114,8 @@ type LoadRequest =
       readonly loadId: string;
       /** True when rows arrive in the order of the key, so that each batch covers a range of keys of its own. */
       readonly inKeyOrder: boolean;
+      /** Between such loads there are those that delete by keys. */
+      readonly deletes?: boolean;
     };
 
 export interface DeletionGuard {

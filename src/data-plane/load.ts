@@ -221,7 +221,12 @@ async function openWriter(
     addColumns: pipeline.add_columns,
     load:
       scope === "everything"
-        ? { kind: "replace", loadId: pipeline.id, inKeyOrder: transforms.length === 0 }
+        ? {
+            kind: "replace",
+            loadId: pipeline.id,
+            inKeyOrder: transforms.length === 0,
+            deletes: pipeline.mode === "follow",
+          }
         : { kind: "upsert", deletes: scope === "keys" },
     options: pipeline.target_options,
     claim: {

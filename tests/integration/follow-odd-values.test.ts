@@ -115,6 +115,34 @@ describe("a row without a key", () => {
   });
 });
 
+describe("a target in whose key different texts are equal", () => {
+  it.each([
+    ["by its collation", "caseless", "text COLLATE content.ci"],
+    ["by its type", "citext", "content.citext"],
+    ["by the collation of its domain", "domain", "content.loose"],
+  ])("%s is refused, because one of two rows would take the other along", async (_, name, type) => {
+    await bench.query(`
+      CREATE EXTENSION IF NOT EXISTS citext SCHEMA content;
+      CREATE TABLE content.of_${name} (code text PRIMARY KEY, n integer); INSERT INTO content.of_${name} VALUES ('a', 1);
+      CREATE TABLE analytics.of_${name} (code ${type} PRIMARY KEY, n integer);
+      GRANT SELECT, INSERT, UPDATE, DELETE ON analytics.of_${name} TO vitrina_writer; GRANT USAGE ON SCHEMA content TO vitrina_writer`);
+    const mart = await bench.create({
+      source_query: `SELECT code, n FROM content.of_${name}`,
+      target_table: `analytics.of_${name}`,
+      target_key: ["code"],
+      mode: "follow",
+      follow: { check_every_seconds: 3600 },
+    });
+    expect(await bench.run(mart)).toMatchObject({
+      status: "FAILED",
+      error_code: "TARGET_TYPE_MISMATCH",
+      error: expect.stringContaining("takes different texts for the same: rows cannot be deleted by it."),
+    });
+    await bench.store.pipelines.update(mart.id, { mode: "full" }, { author: "test" });
+    expect(await bench.run(mart)).toMatchObject({ status: "SUCCESS", rows_written: 1 });
+  });
+});
+
 describe("a column that others had recorded", () => {
   it("can be dropped: the table is recorded without it from then on", async () => {
     await bench.query(`

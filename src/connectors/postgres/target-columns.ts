@@ -17,6 +17,8 @@ export interface ExistingColumn extends Column {
   readonly baseType?: string;
   /** Of an enum. */
   readonly labels?: readonly string[];
+  /** Different texts can be equal in it: by its collation, or by its type, as in citext. */
+  readonly isLoose: boolean;
 }
 
 export async function readColumns(client: Client, label: string): Promise<ExistingColumn[]> {
@@ -29,7 +31,10 @@ export async function readColumns(client: Client, label: string): Promise<Existi
                  WHEN EXISTS (SELECT FROM pg_cast c WHERE c.castsource = 'text'::regtype AND c.casttarget = t.oid
                                  AND c.castmethod = 'b' AND c.castcontext <> 'e' AND t.oid <> 'varchar'::regtype
                                  AND t.oid <> 'bpchar'::regtype) THEN 'text' END AS base_type,
-            (SELECT to_json(array_agg(e.enumlabel)) FROM pg_enum e WHERE e.enumtypid = t.oid) AS labels
+            (SELECT to_json(array_agg(e.enumlabel)) FROM pg_enum e WHERE e.enumtypid = t.oid) AS labels,
+            EXISTS (SELECT FROM pg_collation l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic)
+              OR EXISTS (SELECT FROM pg_type b WHERE b.oid = coalesce(nullif(base.oid, 0), t.oid) AND b.typtype = 'b'
+                            AND b.typelem = 0 AND b.typnamespace <> 'pg_catalog'::regnamespace) AS loose
        FROM pg_attribute a
        JOIN pg_type t ON t.oid = a.atttypid
       CROSS JOIN LATERAL (
@@ -38,18 +43,19 @@ export async function readColumns(client: Client, label: string): Promise<Existi
           UNION ALL
           SELECT d.typbasetype, d.typtypmod, below.depth + 1
             FROM below JOIN pg_type d ON d.oid = below.oid AND d.typtype = 'd'
-        ) SELECT format_type(oid, modifier) AS type FROM below ORDER BY depth DESC LIMIT 1
+        ) SELECT oid, format_type(oid, modifier) AS type FROM below ORDER BY depth DESC LIMIT 1
       ) AS base
       WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
       ORDER BY a.attnum`,
     [label],
   );
-  return rows.map(({ name, type, required, filled, computed, base_type, labels }) => ({
+  return rows.map(({ name, type, required, filled, computed, base_type, labels, loose }) => ({
     name,
     type,
     required: required === "t",
     filled: filled === "t",
     computed: computed === "t",
+    isLoose: loose === "t",
     ...(base_type !== null && { baseType: base_type }),
     ...(labels !== null && { labels: JSON.parse(labels) as string[] }),
   }));
@@ -87,6 +93,24 @@ export function typeProblems(
     const message = `${place} is of type ${target.type}, the query returns ${column.type}: ${fit.misfit}.`;
     return [new VitrinaError("TARGET_TYPE_MISMATCH", message, { hint: wayOut(column, target) })];
   });
+}
+
+/**
+ * Where rows are deleted by their keys: two keys of the source that are one for the target would share a row, and the one
+ * that is deleted would take the other's along.
+ */
+export function looseKeyProblems(
+  label: string,
+  key: readonly string[],
+  existing: readonly ExistingColumn[],
+): VitrinaError[] {
+  return existing
+    .filter(({ name, isLoose }) => isLoose && key.includes(name))
+    .map(({ name, type }) => {
+      const message = `${label}.${quoteIdentifier(name)}, of type ${type}, is in the key, and takes different texts for the same: rows cannot be deleted by it.`;
+      const hint = "Change it to text with a deterministic collation, or use mode full.";
+      return new VitrinaError("TARGET_TYPE_MISMATCH", message, { hint });
+    });
 }
 
 function wayOut(column: Column, target: ExistingColumn): string {

@@ -10,6 +10,7 @@ import {
   conversionsInto,
   type ExistingColumn,
   leftColumnWarnings,
+  looseKeyProblems,
   mappedTypeWarnings,
   newColumn,
   newColumnProblems,
@@ -165,6 +166,7 @@ async function inspectExisting(client: Client, name: TableName, question: TableQ
       ...keyInTargetProblems(label, key, index),
       ...(isCertain ? required : []),
       ...typeProblems(label, existing, columns ?? []),
+      ...(load?.deletes === true ? looseKeyProblems(label, key, existing) : []),
       ...(await newColumnProblems(client, label, added.map(newColumn))),
     ],
     warnings: [

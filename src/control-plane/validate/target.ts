@@ -25,7 +25,12 @@ export async function checkTarget(
       addColumns: config.add_columns,
       load:
         config.mode !== "incremental"
-          ? { kind: "replace", loadId: stored?.id ?? randomUUID(), inKeyOrder: !hasTransforms }
+          ? {
+              kind: "replace",
+              loadId: stored?.id ?? randomUUID(),
+              inKeyOrder: !hasTransforms,
+              deletes: config.mode === "follow",
+            }
           : { kind: "upsert" },
     }),
   );
