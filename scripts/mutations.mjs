@@ -1355,6 +1355,18 @@ export const MUTATIONS = [
     tests: ["tests/integration/change-forgetting.test.ts"],
   },
   {
+    name: "changes: a change that is left out at the last moment is forgotten",
+    file: "src/connectors/postgres/changes/base-script.ts",
+    replace: [["(SELECT last_value FROM vitrina.change_number) > was.stop", "was.stop IS NULL"]],
+    tests: ["tests/integration/change-forgetting.test.ts"],
+  },
+  {
+    name: "changes: raising the limit hides that it was reached",
+    file: "src/connectors/postgres/changes/base-script.ts",
+    replace: [["(SELECT last_value FROM vitrina.change_number) > state.stop", "state.stop IS NULL"]],
+    tests: ["tests/integration/change-forgetting.test.ts"],
+  },
+  {
     name: "changes: changes are forgotten that a reader has not seen",
     file: "src/connectors/postgres/changes/base-script.ts",
     replace: [["found.first_covering IS DISTINCT FROM 1", "found.first_covering IS NULL"]],

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type FollowedQuery, type FollowedSource, keyedTable, openFollowedSource } from "../support/followed-source.ts";
+import { until } from "../support/until.ts";
 
 /** The change table cannot fill the disk, and whoever has not read what it forgot is told so. */
 
@@ -152,6 +153,43 @@ describe("at the limit", () => {
     const next = await films.start();
     await change(2);
     expect(await films.since(next)).toEqual({ kind: "keys", changes: 2, keys: [["1"], ["2"]] });
+  });
+
+  it("that was reached is still known to have been when the owner raises it", async () => {
+    const start = await films.start();
+    await change(1000);
+    await source.install([FILM, GENRE], { maxRows: 4000, maxAgeHours: 1 });
+    expect(await films.since(start)).toEqual(FULL);
+    expect(await forget(["film", start])).toBe("started over");
+    expect(await films.since(start)).toEqual(FORGOTTEN);
+    const next = await films.start();
+    await change(1000);
+    expect(await films.since(next)).toMatchObject({ kind: "keys", changes: 1000 });
+  });
+
+  it("a change that is left out just before a part is emptied is not forgotten with it", async () => {
+    const [writer, blocker] = [await source.connect(), await source.connect()];
+    const left = (count: number) =>
+      writer.query("UPDATE content.film SET title = title || 'x' WHERE id <= $1", [count]);
+    await left(150);
+    const start = await films.start();
+    expect(await forget(["film", start])).toBe("took turns");
+    await left(249);
+    const next = await films.start();
+    // It has looked at the numbers, and waits before it locks the part.
+    await source.query("ALTER FUNCTION vitrina.forget(jsonb) SET lock_timeout = '30s'");
+    await blocker.query("BEGIN; LOCK TABLE ONLY vitrina.changes IN ACCESS EXCLUSIVE MODE");
+    const forgetting = forget(["film", next]);
+    await until("it waits", async () => {
+      const waiting = await source.query(
+        "SELECT FROM pg_locks WHERE NOT granted AND relation = 'vitrina.changes'::regclass",
+      );
+      return waiting.length > 0;
+    });
+    await left(2);
+    await blocker.query("COMMIT");
+    expect(await forgetting).toBe("busy");
+    expect(await films.since(next)).toEqual(FULL);
   });
 
   it("what somebody else empties is missed, also where no change was seen before", async () => {

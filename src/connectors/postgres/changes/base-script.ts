@@ -105,13 +105,25 @@ END
 $do$;
 `;
 
-/** The limits may be others than the last time. */
+/**
+ * The limits may be others than the last time. Where the old one was reached, it stays until everything is forgotten: whoever
+ * looks must see that changes were left out. Nobody leaves one out while that is decided.
+ */
 export const limits = (maxRows: number, maxAgeHours: number): string => `
+DO $do$
+BEGIN
+  IF EXISTS (SELECT FROM vitrina.state WHERE max_rows <> ${maxRows}) THEN
+    LOCK TABLE vitrina.changes_1, vitrina.changes_2 IN SHARE ROW EXCLUSIVE MODE;
+  END IF;
+END
+$do$;
 INSERT INTO vitrina.state (version, max_rows, max_age, stop, storage)
 VALUES (${CHANGES_VERSION}, ${maxRows}, interval '${maxAgeHours} hours', ${maxRows}, ${STORAGE})
 ON CONFLICT (id) DO UPDATE
   SET version = excluded.version, max_rows = excluded.max_rows, max_age = excluded.max_age,
-      stop = state.stop - state.max_rows + excluded.max_rows, storage = coalesce(state.storage, excluded.storage)
+      stop = CASE WHEN (SELECT last_value FROM vitrina.change_number) > state.stop THEN state.stop
+                  ELSE state.stop - state.max_rows + excluded.max_rows END,
+      storage = coalesce(state.storage, excluded.storage)
   WHERE (state.version, state.max_rows, state.max_age) IS DISTINCT FROM (excluded.version, excluded.max_rows, excluded.max_age);
 SELECT setval('vitrina.change_stop', greatest(stop, 1)) FROM vitrina.state;
 SELECT setval('vitrina.change_part', last_value) FROM vitrina.change_part;
@@ -234,7 +246,10 @@ BEGIN
     EXCEPTION WHEN lock_not_available THEN
       RETURN 'busy';
     END;
-    -- Again, because nobody can add to the part any more: a change may have been committed in the meantime.
+    -- Again, because nobody can leave out a change any more, nor add one to the part: it may have happened in the meantime.
+    IF (SELECT last_value FROM vitrina.change_number) > was.stop THEN
+      RETURN 'busy';
+    END IF;
     IF answer = 'forgot' AND EXISTS (SELECT FROM vitrina.readers_of(resting, seen) WHERE is_held) THEN
       RETURN 'kept for a reader';
     END IF;

@@ -9,7 +9,7 @@ export const CHANGES_SCHEMA = "vitrina";
 /** Owns all of it, and cannot log in. */
 export const CHANGES_OWNER = "vitrina_changes";
 /** Raised with every change of what the script installs: the owner then runs it again. */
-export const CHANGES_VERSION = 2;
+export const CHANGES_VERSION = 3;
 
 /** What is recorded of a table, for all pipelines of the source together. */
 export interface RecordedTable {
