@@ -10,7 +10,7 @@ import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import type { SlotServer } from "../support/slot-server.ts";
 import { LateCommits } from "./late-commit.ts";
 import type { FollowedQuery } from "./queries.ts";
-import { bySlot, byTriggers, type ChangeRecorder, type RecordedChanges } from "./recorders.ts";
+import { byChangeTable, bySlot, type ChangeRecorder, type RecordedChanges } from "./recorders.ts";
 import { SCHEMA, TABLES } from "./schema.ts";
 
 /** Follows queries without the engine: one snapshot per round, keys by the plan's statements, rows by the restricted query. */
@@ -30,11 +30,11 @@ export interface FollowingDatabase {
 /** On a server of its own some commits wait for a standby, and are seen by nobody meanwhile. */
 export async function openFollowing(
   server?: SlotServer,
-  log: "triggers" | "a slot" = "triggers",
+  log: "a change table" | "a slot" = "a change table",
 ): Promise<FollowingDatabase> {
   const database = await createTestDatabase(server?.url ?? inject("postgresUrl"), { empty: true });
   await database.query(SCHEMA);
-  const recorder = log === "triggers" ? byTriggers : await bySlot(database);
+  const recorder = await (log === "a slot" ? bySlot : byChangeTable)(database);
   const [client, other] = [new pg.Client(database.url), new pg.Client(database.url)] as const;
   await client.connect();
   await other.connect();
@@ -101,6 +101,8 @@ const change = fc.constantFrom(...Object.keys(TABLES)).chain(statementOn);
 
 /** What happens between two rounds. */
 export interface Step {
+  /** Comes first: a table is truncated, and gets other rows. */
+  readonly emptied: readonly string[];
   /** Statements of each transaction. */
   readonly transactions: readonly (readonly string[])[];
   /** What a transaction of the other session does that is open meanwhile, and whether it then ends. */
@@ -120,11 +122,34 @@ const aside = fc.oneof(
   },
 );
 
+/** A table is left with about as many rows as before. */
+const emptying = fc
+  .constantFrom(...Object.keys(TABLES))
+  .chain((table) =>
+    fc
+      .array(insert(table), { minLength: 4, maxLength: 12 })
+      .map((inserts) => [`TRUNCATE content.${table}`, ...inserts]),
+  );
+
+const NOTHING = fc.constant([]);
+const transactions = fc.array(fc.array(change, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 3 });
+
 export const stepArbitrary: fc.Arbitrary<Step> = fc.record({
-  transactions: fc.array(fc.array(change, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 3 }),
+  emptied: fc.oneof({ weight: 7, arbitrary: NOTHING }, { weight: 1, arbitrary: emptying }),
+  transactions,
   aside,
   asideEnds: fc.boolean(),
   late: aside,
+  lateEnds: fc.boolean(),
+});
+
+/** Nobody keeps the table from being truncated, if it comes first. */
+export const emptyingStep: fc.Arbitrary<Step> = fc.record({
+  emptied: emptying,
+  transactions,
+  aside: NOTHING,
+  asideEnds: fc.boolean(),
+  late: NOTHING,
   lateEnds: fc.boolean(),
 });
 
@@ -167,27 +192,37 @@ export async function createMart(
 const rowsNow = ({ sql, key }: FollowedQuery): string =>
   `SELECT * FROM (${sql}) q WHERE ${key.map((name) => `"${name}" IS NOT NULL`).join(" AND ")}`;
 
-/** Steps of one database with its marts; ends with the first violation. */
+interface FollowResult extends RoundResult {
+  readonly rounds: number;
+  readonly place: LogPlace;
+}
+
+/** Steps of one database with its marts; ends with the first violation, or with a look at all marts when nothing is left open. */
 export async function follow(
   { recorder, client, other, late }: FollowingDatabase,
   marts: readonly Mart[],
   steps: readonly Step[],
   since: LogPlace,
-): Promise<RoundResult & { readonly rounds: number; readonly place: LogPlace }> {
-  const total = { rounds: 0, comparisons: 0, keys: 0, violated: [] as string[] };
+): Promise<FollowResult> {
+  const total = { rounds: 0, comparisons: 0, keys: 0, emptied: 0, violated: [] as string[] };
   let [place, isOpen] = [since, false];
+  const round = async (which: "concerned" | "all"): Promise<void> => {
+    const { result, place: next } = await followRound(client, recorder, marts, place, which);
+    place = next;
+    total.rounds += 1;
+    total.comparisons += result.comparisons;
+    total.keys += result.keys;
+    total.emptied += result.emptied;
+    total.violated.push(...result.violated.map((name) => `${name}, round ${total.rounds}`));
+  };
   for (const step of steps) {
     if (!isOpen && step.aside.length > 0) await other.query("BEGIN");
     isOpen ||= step.aside.length > 0;
     for (const sql of step.aside) await other.query(sql);
     if (late?.isWaiting === false && step.late.length > 0) await late.commit(step.late, client);
+    if (step.emptied.length > 0) await emptyIfUnlocked(client, step.emptied);
     for (const statements of step.transactions) await client.query(`BEGIN; ${statements.join("; ")}; COMMIT`);
-    const round = await followRound(client, recorder, marts, place);
-    place = round.place;
-    total.rounds += 1;
-    total.comparisons += round.result.comparisons;
-    total.keys += round.result.keys;
-    total.violated.push(...round.result.violated.map((name) => `${name}, round ${total.rounds}`));
+    await round("concerned");
     if (total.violated.length > 0) break;
     if (isOpen && step.asideEnds) {
       await other.query("COMMIT");
@@ -196,41 +231,55 @@ export async function follow(
     if (late?.isWaiting && step.lateEnds) await late.release(client);
   }
   if (late?.isWaiting) await late.release(client);
-  if (isOpen) await other.query("ROLLBACK");
+  if (isOpen) await other.query("COMMIT");
+  if (total.violated.length === 0) await round("all");
   return { ...total, place };
+}
+
+/** Whoever wrote the table and has not ended would be waited for, and it is we who end them. */
+async function emptyIfUnlocked(client: pg.Client, statements: readonly string[]): Promise<void> {
+  try {
+    await client.query(`BEGIN; SET LOCAL lock_timeout = 1; ${statements.join("; ")}; COMMIT`);
+  } catch (error) {
+    if ((error as pg.DatabaseError).code !== "55P03") throw error;
+    await client.query("ROLLBACK");
+  }
 }
 
 interface RoundResult {
   readonly comparisons: number;
   readonly keys: number;
+  /** Tables that were truncated. */
+  readonly emptied: number;
   /** Names of queries whose mart differs. */
   readonly violated: readonly string[];
 }
 
-/** One round for all marts, at one snapshot. Returns the next one's start. */
+/** One round for all marts, at one snapshot. Compares those that changes concern, or all. Returns the next one's start. */
 async function followRound(
   client: pg.Client,
   recorder: ChangeRecorder,
   marts: readonly Mart[],
   since: LogPlace,
+  which: "concerned" | "all",
 ): Promise<{ place: LogPlace; result: RoundResult }> {
   const recorded = await recorder.begin(client, since);
-  const { touched } = recorded;
+  const { touched, emptied } = recorded;
   const violated: string[] = [];
   let [comparisons, keys] = [0, 0];
   for (const mart of marts) {
     const ofMart = mart.plan.tables.filter(({ name }) => touched.has(name));
-    if (ofMart.length === 0) continue;
-    if (ofMart.some(({ change: meant }) => meant.kind === "everything")) {
+    if (ofMart.some(({ name, change: meant }) => meant.kind === "everything" || emptied.has(name))) {
       await client.query(`TRUNCATE ${mart.table}; INSERT INTO ${mart.table} ${rowsNow(mart.query)}`);
       continue;
     }
-    keys += await bringUpToDate(client, mart, recorded);
+    if (ofMart.length > 0) keys += await bringUpToDate(client, mart, recorded);
+    else if (which === "concerned") continue;
     comparisons += 1;
     if (await differs(client, mart)) violated.push(mart.query.name);
   }
   await client.query("COMMIT");
-  return { place: recorded.place, result: { comparisons, keys, violated } };
+  return { place: recorded.place, result: { comparisons, keys, emptied: emptied.size, violated } };
 }
 
 async function bringUpToDate(

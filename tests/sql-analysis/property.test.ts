@@ -5,6 +5,7 @@ import { runs } from "../support/seed.ts";
 import { type SlotServer, startSlotServer } from "../support/slot-server.ts";
 import {
   createMart,
+  emptyingStep,
   type FollowingDatabase,
   fill,
   follow,
@@ -28,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-describe.each(["triggers", "a slot"] as const)("with changes from %s", (log) => {
+describe.each(["a change table", "a slot"] as const)("with changes from %s", (log) => {
   let following: FollowingDatabase;
   beforeAll(async () => {
     following = await openFollowing(server, log);
@@ -44,10 +45,12 @@ describe.each(["triggers", "a slot"] as const)("with changes from %s", (log) => 
       expect({ query: query.name, refusals: plan.refusals }).toEqual({ query: query.name, refusals: [] });
       marts.push(await createMart(following.client, query, plan, number));
     }
-    const { violated, place: _, ...figures } = await follow(following, marts, fc.sample(stepArbitrary, STEPS), since);
+    const steps = [...fc.sample(emptyingStep, 1), ...fc.sample(stepArbitrary, STEPS)];
+    const { violated, place: _, ...figures } = await follow(following, marts, steps, since);
     if (LONG) console.log({ ...figures, late: following.late?.count });
     expect(violated).toEqual([]);
     expect(following.late?.count).toBeGreaterThan(0);
+    expect(figures.emptied).toBeGreaterThan(0);
   });
 
   it("the same for generated queries, as far as they can be followed", async () => {

@@ -1,13 +1,20 @@
 import type pg from "pg";
-import type { LogPlace, RoundImages } from "../../src/connectors/postgres/changes/change-log.ts";
+import type {
+  ChangeCount,
+  ChangeLog,
+  LogPlace,
+  RoundImages,
+} from "../../src/connectors/postgres/changes/change-log.ts";
+import { changesScript } from "../../src/connectors/postgres/changes/script.ts";
 import { slotRemovalScript, slotScript } from "../../src/connectors/postgres/changes/slot/script.ts";
 import { slotLog } from "../../src/connectors/postgres/changes/slot/slot-log.ts";
-import type { FollowedTable, ImagesOf } from "../../src/sql-analysis/follow-plan.ts";
+import { changeTableLog } from "../../src/connectors/postgres/changes/table-log.ts";
+import type { FollowedTable } from "../../src/sql-analysis/follow-plan.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { sourceConfig } from "../support/followed-source.ts";
 import { TABLES } from "./schema.ts";
 
-/** Where the changes of a round come from: triggers as simple as they can be, or a slot as Vitrina reads it. */
+/** Where the changes of a round come from: either log of Vitrina, read as a round of the engine reads it. */
 export interface ChangeRecorder {
   now(client: pg.Client): Promise<LogPlace>;
   /** Begins the transaction of a round. */
@@ -19,56 +26,51 @@ export interface RecordedChanges {
   readonly place: LogPlace;
   /** The tables that have changed. */
   readonly touched: ReadonlySet<string>;
+  /** Those of which nothing but that is known: they were truncated. */
+  readonly emptied: ReadonlySet<string>;
   newImages(): RoundImages;
 }
 
 const BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ";
+const SLOT = "property";
+const WHOLE_TABLES = Object.entries(TABLES).map(([name, columns]): FollowedTable => {
+  const imageColumns = Object.entries(columns).map(([column, type]) => ({ name: column, type }));
+  return { schema: "content", name, imageColumns, readColumns: Object.keys(columns), change: { kind: "everything" } };
+});
 
-async function snapshotNow(client: pg.Client): Promise<LogPlace> {
-  const { rows } = await client.query("SELECT pg_current_snapshot()::text AS snapshot");
-  return { snapshot: String(rows[0]?.snapshot), lastChange: null, forgotten: {} };
+const readerOf = ({ url }: TestDatabase): string => new URL(url).username;
+
+export async function byChangeTable(database: TestDatabase): Promise<ChangeRecorder> {
+  await database.query(changesScript({ tables: WHOLE_TABLES, reader: readerOf(database) }));
+  return recorderOf(changeTableLog(), async () => undefined);
 }
 
-export const byTriggers: ChangeRecorder = {
-  now: snapshotNow,
-  async begin(client, { snapshot }) {
-    await client.query(BEGIN);
-    const place = await snapshotNow(client);
-    const changed = await client.query(
-      `SELECT DISTINCT relation FROM marts.changes WHERE NOT pg_visible_in_snapshot(xid, $1::pg_snapshot)`,
-      [snapshot],
+export async function bySlot(database: TestDatabase): Promise<ChangeRecorder> {
+  await database.query(slotScript({ name: SLOT, tables: WHOLE_TABLES, reader: readerOf(database) }));
+  const log = slotLog(sourceConfig(database.url), SLOT);
+  const recorder = recorderOf(log, async ({ lsn }) => {
+    // As the watcher does for a mart that has come this far; before its time, so that nothing is found twice by chance.
+    await database.query(
+      `SELECT pg_replication_slot_advance('${SLOT}', $1::pg_lsn) FROM pg_replication_slots
+        WHERE slot_name = '${SLOT}' AND confirmed_flush_lsn < $1::pg_lsn`,
+      [lsn],
     );
-    const touched = new Set(changed.rows.map(({ relation }) => String(relation)));
-    return { place, touched, newImages: () => ({ images: imagesSince(snapshot), values: [] }) };
-  },
-  close: async () => undefined,
-};
-
-/** Rows that were recorded between a snapshot and now. */
-function imagesSince(snapshot: string): ImagesOf {
-  return ({ schema, name }) => {
-    const rows = (condition: string): string =>
-      `(SELECT i.* FROM marts.changes c CROSS JOIN LATERAL jsonb_populate_record(NULL::${schema}.${name}, c.image) i
-         WHERE c.relation = '${name}' AND c.xid >= pg_snapshot_xmin('${snapshot}'::pg_snapshot)
-           AND NOT pg_visible_in_snapshot(c.xid, '${snapshot}'::pg_snapshot)${condition})`;
-    return { changed: rows(""), old: rows(" AND c.is_old") };
+  });
+  return {
+    ...recorder,
+    async close() {
+      await recorder.close();
+      await database.query(slotRemovalScript(SLOT));
+    },
   };
 }
 
-const SLOT = "property";
-
-export async function bySlot(database: TestDatabase): Promise<ChangeRecorder> {
-  const tables = Object.entries(TABLES).map(([name, columns]): FollowedTable => {
-    const imageColumns = Object.entries(columns).map(([column, type]) => ({ name: column, type }));
-    return { schema: "content", name, imageColumns, readColumns: Object.keys(columns), change: { kind: "everything" } };
-  });
-  await database.query(slotScript({ name: SLOT, tables, reader: new URL(database.url).username }));
-  const log = slotLog(sourceConfig(database.url), SLOT);
+function recorderOf(log: ChangeLog, forget: (place: LogPlace) => Promise<void>): ChangeRecorder {
   const begin = async (client: pg.Client) => {
     const round = await log.begin(client, BEGIN);
-    const recording = await round.read(tables, []);
+    const recording = await round.read(WHOLE_TABLES, []);
     if (recording.problems.length > 0) throw new Error(JSON.stringify(recording.problems));
-    return round.changesOf(tables, recording);
+    return round.changesOf(WHOLE_TABLES, recording);
   };
   return {
     async now(client) {
@@ -81,18 +83,12 @@ export async function bySlot(database: TestDatabase): Promise<ChangeRecorder> {
       const found = await changes.since(since, 1_000_000);
       if (found.kind === "lost") throw new Error(found.reason);
       const { place } = changes;
-      // As the watcher does for a mart that has come this far; before its time, so that nothing is found twice by chance.
-      await database.query(
-        `SELECT pg_replication_slot_advance('${SLOT}', $1::pg_lsn) FROM pg_replication_slots
-          WHERE slot_name = '${SLOT}' AND confirmed_flush_lsn < $1::pg_lsn`,
-        [place.lsn],
-      );
-      const touched = new Set(found.counts.map(({ relation }) => relation.replace("content.", "")));
-      return { place, touched, newImages: () => found.images() };
+      await forget(place);
+      const namesOf = (counts: readonly ChangeCount[]): ReadonlySet<string> =>
+        new Set(counts.map(({ relation }) => relation.replace("content.", "")));
+      const emptied = namesOf(found.counts.filter(({ isTruncated }) => isTruncated));
+      return { place, touched: namesOf(found.counts), emptied, newImages: () => found.images() };
     },
-    async close() {
-      await log.close();
-      await database.query(slotRemovalScript(SLOT));
-    },
+    close: () => log.close(),
   };
 }

@@ -30,28 +30,4 @@ export const SCHEMA = `
   CREATE VIEW content.credits AS
     SELECT ro.film_id, ro.person_id, p.name, o.votes
       FROM content.role ro JOIN content.person p ON p.id = ro.person_id LEFT JOIN content.film_score o ON o.film_id = ro.film_id;
-  CREATE TABLE marts.changes (
-    number bigint GENERATED ALWAYS AS IDENTITY,
-    xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
-    relation text NOT NULL,
-    is_old boolean NOT NULL,
-    image jsonb NOT NULL
-  );
-  CREATE INDEX ON marts.changes (xid);
-  CREATE FUNCTION marts.record() RETURNS trigger LANGUAGE plpgsql AS $$
-  BEGIN
-    IF TG_OP <> 'INSERT' THEN
-      INSERT INTO marts.changes (relation, is_old, image) VALUES (TG_TABLE_NAME, true, to_jsonb(OLD));
-    END IF;
-    IF TG_OP <> 'DELETE' THEN
-      INSERT INTO marts.changes (relation, is_old, image) VALUES (TG_TABLE_NAME, false, to_jsonb(NEW));
-    END IF;
-    RETURN NULL;
-  END $$;
-  ${Object.keys(TABLES)
-    .map(
-      (table) =>
-        `CREATE TRIGGER record AFTER INSERT OR UPDATE OR DELETE ON content.${table} FOR EACH ROW EXECUTE FUNCTION marts.record();`,
-    )
-    .join("\n")}
 `;
