@@ -4,6 +4,7 @@ const SEARCH_ZOMBIES = "tests/search/chaos/zombies.test.ts";
 const LOST_TARGET = "tests/integration/lost-target.test.ts";
 const FOLLOWING = "tests/sql-analysis/property.test.ts";
 const FOLLOW_PLANS = "tests/sql-analysis/plan.test.ts";
+const FOLLOW_REFUSED = "tests/sql-analysis/refused.test.ts";
 const LATE_COMMIT = "tests/chaos/late-commit.test.ts";
 
 /**
@@ -901,6 +902,98 @@ export const MUTATIONS = [
     file: "src/sql-analysis/statements.ts",
     replace: [["this.#images(relation).changed", "this.#images(relation).old"]],
     tests: [FOLLOWING],
+  },
+  {
+    name: "follow: only the new rows of a change are looked at",
+    file: "src/connectors/postgres/changes/change-table.ts",
+    replace: [['from("(c.old), (c.new)")', 'from("(c.new)")']],
+    tests: [FOLLOWING],
+  },
+  {
+    name: "changes: a table that was emptied is followed by its rows",
+    file: "src/connectors/postgres/changes/change-table.ts",
+    replace: [["bool_or(c.kind = 't') AS truncated", "bool_or(c.kind = 'none') AS truncated"]],
+    tests: [FOLLOWING],
+  },
+  {
+    name: "follow: keys and rows are read at different moments",
+    file: "src/connectors/postgres/changes/follower.ts",
+    replace: [
+      [
+        "await log.begin(client, beginning);",
+        'await log.begin(client, beginning.replace("REPEATABLE READ", "READ COMMITTED"));',
+      ],
+    ],
+    tests: ["tests/integration/change-table.test.ts"],
+  },
+  {
+    name: "follow: what an aggregate or a window computes leads to keys",
+    file: "src/sql-analysis/expressions.ts",
+    replace: [
+      [
+        "if (isAggregate || over !== undefined) return NOT_PLAIN;",
+        "if (isAggregate && over !== undefined) return NOT_PLAIN;",
+      ],
+    ],
+    tests: [FOLLOW_PLANS],
+  },
+  {
+    name: "follow: of the rows that have one key the last is written",
+    file: "src/data-plane/commit.ts",
+    replace: [["if (load.read.eachOnce && ", 'if (load.read.eachOnce && load.pipeline.mode !== "follow" && ']],
+    tests: [FOLLOW_RUNS],
+  },
+  {
+    name: "follow: a query may ask for the time",
+    file: "src/sql-analysis/warnings.ts",
+    replace: [["if (TIME.test(name) || TIME_VALUE.test(name)", "if (TIME_VALUE.test(name)"]],
+    tests: [FOLLOW_REFUSED],
+  },
+  {
+    name: "follow: a query may ask who reads it",
+    file: "src/sql-analysis/warnings.ts",
+    replace: [["if (SESSION.test(name) || SESSION_VALUE.test(name))", "if (SESSION.test(name))"]],
+    tests: [FOLLOW_REFUSED],
+  },
+  {
+    name: "follow: a query may answer differently every time",
+    file: "src/sql-analysis/warnings.ts",
+    replace: [["...ofOthers])]", "...ofOthers.slice(1e9)])]"]],
+    tests: [FOLLOW_REFUSED],
+  },
+  {
+    name: "follow: a query may take a sample",
+    file: "src/sql-analysis/plan-follow.ts",
+    replace: [
+      ["if (this.#reader.sampled.has(relation))", 'if (this.#reader.sampled.has(relation) && relation.name === "")'],
+    ],
+    tests: [FOLLOW_REFUSED],
+  },
+  {
+    name: "follow: a materialized view is read as a table",
+    file: "src/sql-analysis/plan-follow.ts",
+    replace: [['if (relation.kind === "m")', 'if (relation.kind === "m" && label === "")']],
+    tests: [FOLLOW_REFUSED],
+  },
+  {
+    name: "follow: a foreign table is read as one of our own",
+    file: "src/sql-analysis/plan-follow.ts",
+    replace: [['if (relation.kind === "f")', 'if (relation.kind === "f" && label === "")']],
+    tests: [FOLLOW_REFUSED],
+  },
+  {
+    name: "follow: row-level security is overlooked",
+    file: "src/sql-analysis/plan-follow.ts",
+    replace: [["if (relation.hasRowSecurity) {", 'if (relation.hasRowSecurity && label === "") {']],
+    tests: [FOLLOW_REFUSED],
+  },
+  {
+    name: "follow: an unlogged table is followed",
+    file: "src/sql-analysis/plan-follow.ts",
+    replace: [
+      ["if (!relation.isUnlogged) return undefined;", 'if (!relation.isUnlogged || label !== "") return undefined;'],
+    ],
+    tests: [FOLLOW_PLANS],
   },
   {
     name: "follow: tables on the way are read without the rows they had",

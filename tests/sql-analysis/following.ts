@@ -282,10 +282,11 @@ async function followRound(
   return { place: recorded.place, result: { comparisons, keys, emptied: emptied.size, violated } };
 }
 
-async function bringUpToDate(
+/** Returns how many keys that were. */
+export async function bringUpToDate(
   client: pg.Client,
   { query, plan, table }: Mart,
-  { touched, newImages }: RecordedChanges,
+  { touched, newImages }: Pick<RecordedChanges, "touched" | "newImages">,
 ): Promise<number> {
   const { images, values } = newImages();
   const statements = plan.tables.flatMap(({ name, change: { ...meant } }) =>
@@ -309,7 +310,7 @@ async function bringUpToDate(
   return keys.length;
 }
 
-async function differs(client: pg.Client, { query, table }: Mart): Promise<boolean> {
+export async function differs(client: pg.Client, { query, table }: Mart): Promise<boolean> {
   const now = rowsNow(query);
   const { rows } = await client.query(
     `SELECT EXISTS ((TABLE ${table}) EXCEPT ALL (${now})) OR EXISTS ((${now}) EXCEPT ALL (TABLE ${table})) AS differs`,

@@ -1,9 +1,8 @@
-import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { statementsToExamine } from "../../src/sql-analysis/examinable.ts";
 import type { ImagesOf } from "../../src/sql-analysis/follow-plan.ts";
 import { auditQuery } from "../../src/sql-guard/guard.ts";
-import { createMart, type FollowingDatabase, fill, follow, openFollowing, stepArbitrary } from "./following.ts";
+import { type FollowingDatabase, openFollowing } from "./following.ts";
 import { REFUSED } from "./refusals.ts";
 
 let following: FollowingDatabase;
@@ -31,7 +30,6 @@ beforeAll(async () => {
     CREATE TABLE content.odd (id int, small real, large double precision, padded character(3), loose bpchar, passed interval, said text, at timestamptz);
     CREATE TABLE content.odd_too (id int, small double precision, loose bpchar, passed interval);
     CREATE VIEW content.odd_days AS SELECT o.id, o.said::date AS day FROM content.odd o;`);
-  await fill(following.client, 12);
 });
 afterAll(() => following.close());
 
@@ -385,27 +383,6 @@ describe("refusals", () => {
     const { statements, images } = await planOf(sql, "id", { "content.kept": { on_change: "ignore" } });
     expect(statements["flag"]).toContain('FROM "content"."kept") AS r1');
     expect(images["kept"]).toEqual([]);
-  });
-
-  const demonstrated = REFUSED.filter(({ naive }) => naive !== undefined);
-
-  it("what is refused would go wrong", async () => {
-    let place = await following.recorder.now(following.client);
-    const unmet = new Set(demonstrated.map(({ name }) => name));
-    const marts = [];
-    for (const [number, query] of demonstrated.entries()) {
-      const plan = await following.plan(query, query.naive);
-      expect(plan.refusals).toEqual([]);
-      marts.push(await createMart(following.client, query, plan, number));
-    }
-    for (const step of fc.sample(stepArbitrary, 200)) {
-      const left = marts.filter(({ query }) => unmet.has(query.name));
-      if (left.length === 0) break;
-      const { violated, place: next } = await follow(following, left, [step], place);
-      place = next;
-      for (const name of violated) unmet.delete(name.replace(/, round \d+$/, ""));
-    }
-    expect([...unmet]).toEqual([]);
   });
 });
 
