@@ -21,4 +21,5 @@ export const ONLY_IN_CHAOS = [
 /** Said at the end of `npm test`. */
 export const NOT_RUN =
   "Not run: every kill and every race on every path (npm run test:chaos), long random tests, large loads and the commands of most pages (npm run " +
-  "test:soak), indexes on real search servers (npm run test:search; needs Java 21 or ELASTICSEARCH_URL).";
+  "test:soak), marts that follow 2,000 rounds of random changes (npm run test:follow), indexes on real search servers (npm run test:search; needs " +
+  "Java 21 or ELASTICSEARCH_URL); CONTRIBUTING.md lists the others.";
