@@ -1872,7 +1872,7 @@ export const MUTATIONS = [
     tests: [FOLLOW_KEPT],
   },
   {
-    name: "follow: a plan that was made anew counts as the one that was examined",
+    name: "follow: a plan that was recreated counts as the one that was examined",
     file: "src/connectors/postgres/changes/follower.ts",
     replace: [["readShape(asked, named))) === planned", "readShape(asked, named))) === (planned && shape)"]],
     tests: ["tests/integration/change-table.test.ts"],

@@ -47,23 +47,23 @@ const RUN_SCRIPT = { code: "CHANGES_NOT_RECORDED", remedy: () => [] };
 const ALTERED = /Columns of content\.\w+ were altered\./;
 const REWRITTEN = /content\.\w+ was truncated or rewritten\./;
 const PARTS = /A partition of content\.\w+_a was attached or removed\./;
-const SWITCHED = /The trigger on content\.\w+_a was switched off or on, or made anew\./;
+const SWITCHED = /The trigger on content\.\w+_a was switched off or on, or recreated\./;
 
 const HAPPENINGS: readonly Happening[] = [
   {
-    what: "the values of a key are computed anew by ALTER TYPE USING",
+    what: "the values of a key are computed again by ALTER TYPE USING",
     isTypical: true,
     faults: (x) => [`ALTER TABLE content.${x}_a ALTER id TYPE bigint USING id + 1000`],
     reason: REWRITTEN,
   },
   {
-    what: "the values of a join column are computed anew, and get another type",
+    what: "the values of a join column are computed again, and get another type",
     faults: (x) => [`ALTER TABLE content.${x}_a ALTER b_id TYPE integer USING b_id % 10 + 1`],
     // The way from the other table to the key goes by this column.
     reason: /The query, its key, or what is derived from it is another than before\./,
   },
   {
-    what: "the values of a plain column are computed anew in the same type",
+    what: "the values of a plain column are computed again in the same type",
     faults: (x) => [`ALTER TABLE content.${x}_b ALTER name TYPE text USING upper(name)`],
     reason: REWRITTEN,
   },

@@ -207,7 +207,7 @@ describe("pipelines that start whatever their source says", () => {
     for (const { id } of all) await store.pipelines.update(id, { enabled: false }, { author: "test" });
   });
 
-  it("are not those that failed, unless they were configured anew; nor those whose run was cancelled", async () => {
+  it("are not those that failed, unless they got another configuration; nor those whose run was cancelled", async () => {
     const [broken, cancelled] = [await create(), await create()];
     await store.queue.finishRun(await claim(broken), failed);
     expect(await isOutdated(broken)).toBe(false);
@@ -277,7 +277,7 @@ describe("sweeps", () => {
     expect(await store.follow.get(pipeline.id)).toMatchObject({ sweepWanted: false });
   });
 
-  it("are planned anew when they are changed", async () => {
+  it("are planned again when they are changed", async () => {
     const pipeline = await following({ sweep: "1d" });
     await advance(pipeline);
     await store.pipelines.update(pipeline.id, { sweep: "2d" }, { author: "test" });

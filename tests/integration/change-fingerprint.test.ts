@@ -62,7 +62,7 @@ const EVERYTHING = (reason: RegExp) => ({ kind: "everything", reason: expect.str
 describe("what happens to a table between two rounds", () => {
   const REWRITTEN = /^content\.film_\d+ was truncated or rewritten\.$/;
   const OTHER_PARTS = /^A partition of content\.film_\d+ was attached or removed\.$/;
-  const SWITCHED = /^The trigger on content\.film_\d+ was switched off or on, or made anew\.$/;
+  const SWITCHED = /^The trigger on content\.film_\d+ was switched off or on, or recreated\.$/;
   const ALTERED = /^Columns of content\.film_\d+ were altered\.$/;
 
   type Happening = (name: string, trigger: string) => readonly string[];

@@ -99,7 +99,7 @@ describe("the script", () => {
     expect(await recorded()).toEqual([{ relation: "content.film", kind: "r", old: null, new: { id: "1" } }]);
   });
 
-  it("makes the trigger anew when columns are no longer recorded, so that nobody trusts what is in between", async () => {
+  it("recreates the trigger when columns are no longer recorded, so that nobody trusts what is in between", async () => {
     await source.install([FILM]);
     const films = await source.follow(FILMS);
     const start = await films.start();
@@ -112,7 +112,7 @@ describe("the script", () => {
     await source.install([FILM]);
     expect(await films.since(start)).toEqual({
       kind: "everything",
-      reason: "The trigger on content.film was switched off or on, or made anew.",
+      reason: "The trigger on content.film was switched off or on, or recreated.",
     });
   });
 

@@ -74,7 +74,7 @@ describe("a round", () => {
     expect(await own.follower.isCurrent()).toBe(true);
     await source.query("ALTER TABLE content.film ADD COLUMN added integer");
     expect(await own.follower.isCurrent()).toBe(false);
-    // The round makes a plan anew, but what was examined before it is still what was there first.
+    // The round makes another plan, but what was examined before it is still what was there first.
     await own.start();
     expect(await own.follower.isCurrent()).toBe(false);
   });

@@ -54,7 +54,7 @@ it("examines its query again when a view has been given another one", async () =
   expect(await bench.ended(shown)).toMatchObject({ status: "FAILED", error_code: "QUERY_REFUSED" });
 });
 
-it("is configured anew, and the run before is not gone on with", async () => {
+it("gets another configuration, and the run before is not gone on with", async () => {
   const films = await bench.create({ ...FILM_MART, follow: BY_HAND });
   await bench.run(films);
   await changed(films, "fifth");

@@ -111,7 +111,7 @@ describe("a source with a slot", () => {
     });
   });
 
-  it("that was made anew makes the mart compare everything, and say why", async () => {
+  it("that was recreated makes the mart compare everything, and say why", async () => {
     await shop.query(`SELECT pg_drop_replication_slot('${SLOT}')`);
     await shop.query("UPDATE content.film SET title = 'in between' WHERE id = 7");
     await shop.query(await script());

@@ -16,7 +16,7 @@ const FILMS = {
   tables: [FILM],
 };
 const PAST =
-  "The slot keeping is past changes that were not read yet: it was made anew, moved by somebody, or would have kept more WAL than its limit.";
+  "The slot keeping is past changes that were not read yet: it was recreated, moved by somebody, or would have kept more WAL than its limit.";
 const MIB = 1024 * 1024;
 
 let server: SlotServer;
@@ -153,7 +153,7 @@ describe("a server that went back", () => {
 });
 
 describe("a slot that lost changes", () => {
-  it("because it was dropped and made anew makes everything be compared", async () => {
+  it("because it was dropped and recreated makes everything be compared", async () => {
     const [watch, start] = [source.watch(), await films.start()];
     await source.query("SELECT pg_drop_replication_slot('keeping')");
     await expect(films.start()).rejects.toMatchObject({
@@ -176,7 +176,7 @@ describe("a slot that lost changes", () => {
     expect(await films.since(start)).toEqual({ kind: "everything", reason: PAST });
   });
 
-  it("because the server gave it up is refused until the script has made it anew", async () => {
+  it("because the server gave it up is refused until the script has recreated it", async () => {
     const start = await films.start();
     await change(9);
     await source.query("ALTER SYSTEM SET max_slot_wal_keep_size = '16MB'");
@@ -205,7 +205,7 @@ describe("a slot that lost changes", () => {
     await source.query("DROP PUBLICATION keeping");
     await change(10);
     await source.install([FILM]);
-    const reason = "The publication of the slot was altered, or made anew.";
+    const reason = "The publication of the slot was altered, or recreated.";
     expect(await films.since(start)).toEqual({ kind: "everything", reason });
     const next = await films.start();
     await change(11);

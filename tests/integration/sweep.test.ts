@@ -167,7 +167,7 @@ describe("a sweep in parts", () => {
     expect(await bench.store.follow.get(graded.id)).toMatchObject({ repaired: 0, sweepNext: null });
   });
 
-  it("begins anew when everything was compared for another reason", async () => {
+  it("starts over when everything was compared for another reason", async () => {
     await swept(films);
     expect(await next()).not.toBeNull();
     await bench.query("TRUNCATE content.reel; INSERT INTO content.reel VALUES (1, 'a', 'one')");

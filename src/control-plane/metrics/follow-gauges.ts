@@ -10,7 +10,7 @@ const BETWEEN_QUESTIONS_MS = 5000;
 const LONGEST_KNOWN_MS = 120_000;
 
 export interface FollowGauges {
-  /** Called before each scrape. Never waits for a source: it shows the last answers, and asks anew in the background. */
+  /** Called before each scrape. Never waits for a source: it shows the last answers, and asks again in the background. */
   refresh(): void;
   close(): Promise<void>;
 }

@@ -78,7 +78,10 @@ export class FollowWatcher {
     if (outdated.length === 0) return;
     for (const id of await store.follow.requestOnChange(outdated.map((one) => one.id))) {
       const { name: pipeline } = outdated.find((one) => one.id === id) ?? {};
-      log.debug({ pipeline, pipeline_id: id, status: "RUN_REQUESTED" }, "new or configured anew: run requested");
+      log.debug(
+        { pipeline, pipeline_id: id, status: "RUN_REQUESTED" },
+        "new or with another configuration: run requested",
+      );
     }
   }
 

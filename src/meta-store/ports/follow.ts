@@ -14,7 +14,7 @@ export interface FollowStore {
   /** Where every pipeline stands that follows this source, also those that are disabled, paused or at their first run. */
   positionsIn(source: Pick<FollowingPipeline, "source_type" | "source_connection">): Promise<PositionOfPipeline[]>;
   /**
-   * Requests a run of each of these that is idle, failed by trouble that may pass, or has been configured anew since it
+   * Requests a run of each of these that is idle, failed by trouble that may pass, or has got another configuration since it
    * failed. Others are left alone: they run already, or a person must look. Returns those that were requested.
    */
   requestOnChange(ids: readonly PipelineId[]): Promise<PipelineId[]>;

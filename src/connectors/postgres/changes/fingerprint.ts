@@ -117,7 +117,7 @@ const SENTENCES: readonly (readonly [start: string, sentence: (relation: string)
   ["timeline", () => "The source was restored, or a standby took its place."],
   ["slot", () => "Changes are taken from elsewhere than before: from a slot instead of a table, or from another one."],
   ["change table", () => "The change table was removed and installed again."],
-  ["publication", () => "The publication of the slot was altered, or made anew."],
+  ["publication", () => "The publication of the slot was altered, or recreated."],
   ["query", () => "The query, its key, or what is derived from it is another than before."],
   ["view ", (view) => `The view ${view} was altered.`],
   ["table ", (table) => `${table} was dropped and made again.`],
@@ -127,7 +127,7 @@ const SENTENCES: readonly (readonly [start: string, sentence: (relation: string)
   ["storage of ", (table) => `${table} was truncated or rewritten.`],
   ["published ", (table) => `${table} was taken out of the publication, or put into it.`],
   ["identity of ", (table) => `${table} has another replica identity than before.`],
-  ["trigger of ", (table) => `The trigger on ${table} was switched off or on, or made anew.`],
+  ["trigger of ", (table) => `The trigger on ${table} was switched off or on, or recreated.`],
 ];
 
 /** One sentence about the first difference; undefined: there is none. */

@@ -16,7 +16,7 @@ export const TREE = `
 
 /**
  * Temporary functions, which the rest of the script calls. A trigger that is as it should be is left alone, because
- * Vitrina takes a new one for a gap. For that reason it is made anew where columns are no longer recorded, or where somebody
+ * Vitrina takes a new one for a gap. For that reason it is recreated where columns are no longer recorded, or where somebody
  * has replaced its function: meanwhile changes may be missing. Where columns are added, only the function is replaced; what a
  * transaction has changed of them before is not recorded, so that has to be committed before anybody trusts the record.
  */

@@ -62,7 +62,7 @@ function sourceProblem({ slot: found, publication, server }: SlotRecording, slot
   }
   if (found.lost !== null) {
     const why = `it was given up by the server (${found.lost})`;
-    return source("different", `The replication slot ${slot} is lost: ${why}. It has to be dropped and made anew.`);
+    return source("different", `The replication slot ${slot} is lost: ${why}. It has to be dropped and recreated.`);
   }
   return undefined;
 }

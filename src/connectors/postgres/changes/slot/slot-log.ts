@@ -129,7 +129,7 @@ async function whyChangesAreLost(
   const { confirmed } = await readBefore(client, slot);
   if (confirmed !== null && isBefore(confirmed, slotLsn)) return WENT_BACK;
   if (lsn !== undefined && confirmed !== null && lsnNumber(confirmed) <= lsnNumber(lsn)) return undefined;
-  return `The slot ${slot} is past changes that were not read yet: it was made anew, moved by somebody, or would have kept more WAL than its limit.`;
+  return `The slot ${slot} is past changes that were not read yet: it was recreated, moved by somebody, or would have kept more WAL than its limit.`;
 }
 
 async function readAll(
