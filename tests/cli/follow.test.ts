@@ -61,8 +61,8 @@ describe("follow", () => {
       tables: ["content.film", "content.tag"],
     });
     const table = await bench.cli(["follow", "status"]);
-    expect(table.stdout).toMatch(/^NAME +LAG +WAITING +LAST ROUND +WHOLE COMPARE +SWEEP +REPAIRED$/m);
-    expect(table.stdout).toMatch(/^tagged +0\.0 s +0 /m);
+    expect(table.stdout).toMatch(/^NAME +LAG +WAITING +LAST ROUND +WHOLE COMPARE +SWEEP +REPAIRED +POSITION$/m);
+    expect(table.stdout).toMatch(/^tagged +0\.0 s +0 .* \d+:\d+$/m);
   });
 
   it("script: names a pipeline that is left out on standard error, and fails", async () => {

@@ -133,6 +133,7 @@ function statusTable(all: readonly FollowStatus[]): Table {
       { title: "WHOLE COMPARE", align: "right" },
       { title: "SWEEP", align: "right" },
       { title: "REPAIRED", align: "right" },
+      { title: "POSITION" },
     ],
     rows: all.map((one) => [
       one.pipeline,
@@ -142,10 +143,14 @@ function statusTable(all: readonly FollowStatus[]): Table {
       one.comparing ? "under way" : when(one.last_compare_at),
       `${when(one.last_sweep_at)}${one.swept_parts === 0 ? "" : ` (${one.swept_parts} of ${one.sweep_parts})`}`,
       count(one.repaired),
+      one.position === null ? "none" : firstAndNext(one.position),
     ]),
     whenEmpty: "No pipeline follows its source; mode: follow makes it.",
   };
 }
+
+/** Of a snapshot; the transactions that were running in between may be many. */
+const firstAndNext = (position: string): string => position.split(":").slice(0, 2).join(":");
 
 const mebibytes = (bytes: number): string => `${count(Math.ceil(bytes / 1024 ** 2))} MiB`;
 
