@@ -12,12 +12,12 @@ export interface Attempt {
 /** By which of its partitions the SELECT of a link is left; undefined: only by columns that all of them hold. */
 type Steps = readonly (Partition | undefined)[];
 
-/** Lists of attempts: the ways of all attempts of one list are needed, and any list will do. */
-export function attempts(place: TablePlace): readonly (readonly Attempt[])[] {
+/** Lists of attempts: the ways of all attempts of one list are needed, and any list will do. One by one: there may be millions. */
+export function* attempts(place: TablePlace): Generator<readonly Attempt[]> {
   const choices: readonly Choice[] = [[[]], ...choicesIn(place)];
-  return choicesOfSteps(place).flatMap((some) =>
-    choices.map((choice) => some.flatMap((steps) => choice.map((part) => ({ steps, part })))),
-  );
+  for (const some of choicesOfSteps(place)) {
+    for (const choice of choices) yield some.flatMap((steps) => choice.map((part) => ({ steps, part })));
+  }
 }
 
 /** One OR at a time; what the others say is not needed. */

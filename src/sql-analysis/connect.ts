@@ -1,4 +1,5 @@
 import { columnsIn, type Equality, type Expression, type FromLeaf } from "./model.ts";
+import { spend } from "./work.ts";
 
 /** Finds the fewest relations that lead from one to others along equalities. */
 
@@ -63,9 +64,11 @@ function oneFurther(
   const further = new Map<FromLeaf, readonly FromLeaf[]>();
   const offer = (leaf: FromLeaf, from: readonly FromLeaf[]): void => {
     const way = [...new Set([...from.flatMap((one) => [...(ways.get(one) ?? []), one]), leaf])];
+    spend(way.length);
     const known = further.get(leaf);
     if (!ways.has(leaf) && (known === undefined || known.length > way.length)) further.set(leaf, way);
   };
+  spend(connection.equalities.length + ways.size);
   for (const equality of connection.equalities) {
     const leaves = [...leavesIn(equality)];
     const [missing, another] = leaves.filter((leaf) => !ways.has(leaf));
@@ -100,8 +103,15 @@ function calledFrom(ways: ReadonlyMap<FromLeaf, unknown>, connection: Connection
   });
 }
 
-function leavesIn({ left, right }: Equality): ReadonlySet<FromLeaf> {
-  return new Set([...columnsIn(left), ...columnsIn(right)].map(({ leaf }) => leaf));
+const leavesKnown = new WeakMap<Equality, ReadonlySet<FromLeaf>>();
+
+function leavesIn(equality: Equality): ReadonlySet<FromLeaf> {
+  const known = leavesKnown.get(equality);
+  if (known !== undefined) return known;
+  const { left, right } = equality;
+  const leaves = new Set([...columnsIn(left), ...columnsIn(right)].map(({ leaf }) => leaf));
+  leavesKnown.set(equality, leaves);
+  return leaves;
 }
 
 /** What a function depends on comes along, and before it. */

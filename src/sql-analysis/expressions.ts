@@ -2,6 +2,7 @@ import { quoteIdentifier, quoteLiteral } from "../postgres/identifiers.ts";
 import { type Fields, isObject, namesIn, textOf } from "../sql-guard/tree.ts";
 import type { ColumnUse, Expression } from "./model.ts";
 import type { QueryFacts } from "./query-facts.ts";
+import { spend } from "./work.ts";
 
 /** Reads the expressions of a parse tree: which columns they use, and how they are written again. */
 
@@ -22,7 +23,11 @@ export interface ExpressionPlace {
 
 const NOT_PLAIN: Expression = { parts: ["?"], isPlain: false };
 
+/** In steps of `WorkBudget`. A common table expression is read anew at each of its places. */
+const COST_OF_READING = 5;
+
 export function readExpression(node: unknown, place: ExpressionPlace): Expression {
+  spend(COST_OF_READING);
   const [[kind, fields] = ["", undefined]] = isObject(node) ? Object.entries(node) : [];
   if (!isObject(fields) || Object.keys(node as Fields).length > 1) return readInside(node, place);
   const read = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;

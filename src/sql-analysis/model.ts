@@ -158,9 +158,16 @@ export interface Sublink {
 
 export const NO_CONDITION: Condition = { equalities: [], notNull: [], choices: [] };
 
+/** Asked for again and again, by each question about an outer join. */
+const leavesKnown = new WeakMap<JoinNode, readonly FromLeaf[]>();
+
 export function leavesOf(node: JoinNode | undefined): readonly FromLeaf[] {
   if (node === undefined) return [];
-  return node.kind === "leaf" ? [node.leaf] : [...leavesOf(node.left), ...leavesOf(node.right)];
+  const known = leavesKnown.get(node);
+  if (known !== undefined) return known;
+  const leaves = node.kind === "leaf" ? [node.leaf] : [...leavesOf(node.left), ...leavesOf(node.right)];
+  leavesKnown.set(node, leaves);
+  return leaves;
 }
 
 export function conditionsOf(node: JoinNode | undefined): readonly Condition[] {

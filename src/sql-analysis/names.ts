@@ -1,5 +1,6 @@
 import { type Fields, isObject, namesIn, textOf } from "../sql-guard/tree.ts";
 import { columnExpression, type Expression, type FromLeaf, type SourceText } from "./model.ts";
+import { spend } from "./work.ts";
 
 /** What names mean at a place of the query. */
 
@@ -18,6 +19,7 @@ export function innerScope(outer: NameScope | undefined): NameScope {
 /** PostgreSQL writes a column of the only relation without its table (since 18), and a merged one always. */
 export function columnOf(names: readonly string[], scope: NameScope | undefined): Expression | undefined {
   if (scope === undefined) return undefined;
+  spend(scope.leaves.length);
   const [first = "", second] = names;
   if (second !== undefined) {
     const leaf = scope.leaves.find(({ alias }) => alias === first);

@@ -1,4 +1,5 @@
 import { type Condition, type FromLeaf, type InnerNode, type JoinNode, leavesOf, type SelectBlock } from "./model.ts";
+import { spend } from "./work.ts";
 
 /** What outer joins allow to be known about the rows of a SELECT. */
 
@@ -66,6 +67,17 @@ export class Level {
     this.at = at;
     if (at !== undefined) this.#there.add(at);
     if (block.from !== undefined) this.#visit(block.from, []);
+    spend(this.size);
+  }
+
+  /** Of the SELECT: how much there is to look at. */
+  get size(): number {
+    return (
+      1 +
+      this.leaves.length +
+      sizeOf(this.block.where) +
+      this.#joins.reduce((sum, one) => sum + sizeOf(one.condition), 0)
+    );
   }
 
   get leaves(): readonly FromLeaf[] {
@@ -136,6 +148,9 @@ export class Level {
     return leavesOf(side).some((leaf) => this.#there.has(leaf));
   }
 }
+
+const sizeOf = ({ equalities, notNull, choices }: Condition): number =>
+  1 + equalities.length + notNull.length + choices.length;
 
 function isInside(join: InnerNode, outer: InnerNode): boolean {
   if (join === outer) return false;

@@ -1,29 +1,37 @@
+import { setImmediate } from "node:timers/promises";
 import type { FollowedTableChoice, FollowTables } from "../domain/follow.ts";
 import { quoteIdentifier } from "../postgres/identifiers.ts";
-import { findExcess } from "../sql-guard/limits.ts";
 import { shown } from "../sql-guard/refusal.ts";
-import { isObject, type Statement, statementsOf } from "../sql-guard/tree.ts";
 import { type ExplicitKeys, readExplicitKeys } from "./explicit-keys.ts";
 import type { FollowedTable, FollowPlan, FollowRefusal, ImagesOf, TableChange } from "./follow-plan.ts";
 import { keyWays } from "./key-ways.ts";
 import { NO_CONDITION, type QueryBlock } from "./model.ts";
-import { selectOf } from "./names.ts";
-import type { ParsedText } from "./parsed-text.ts";
 import { placesIn, type TablePlace } from "./places.ts";
 import type { FactColumn, QueryFacts, RelationFacts } from "./query-facts.ts";
-import { QueryReader, TooManyPlaces } from "./read-query.ts";
+import { QueryReader } from "./read-query.ts";
+import { readQuery } from "./read-texts.ts";
 import { restricter } from "./restrict.ts";
-import { ANOTHER_QUERY, CORRECT, EVERYTHING_OR_KEYS, IGNORE, STORED_OR_EVERYTHING, tableLabel } from "./sentences.ts";
+import {
+  ANOTHER_QUERY,
+  CORRECT,
+  EVERYTHING_OR_KEYS,
+  IGNORE,
+  STORED_OR_EVERYTHING,
+  TOO_MUCH_WORK,
+  tableLabel,
+} from "./sentences.ts";
 import { keyValue, StatementWriter } from "./statements.ts";
 import { changesByItself, warningAboutKey, warningsAbout, warningsAboutTexts } from "./warnings.ts";
 import type { Way } from "./ways.ts";
+import { TooMuchWork, WorkBudget } from "./work.ts";
 
 /**
  * How the changes of its tables are followed to the keys of a mart. What cannot be proven is refused: nothing is
  * guessed, and nothing is followed in part.
  */
 export async function planFollow(facts: QueryFacts, key: readonly string[], tables: FollowTables): Promise<FollowPlan> {
-  const read = await readQuery(facts);
+  const budget = new WorkBudget();
+  const read = await readQuery(facts, budget);
   if ("why" in read) return refusedPlan(facts, key, [ofQuery(read.why)]);
   const positions = key.map((name) => facts.columns.findIndex((column) => column.name === name));
   const missing = key.filter((_, index) => positions[index] === -1);
@@ -34,9 +42,24 @@ export async function planFollow(facts: QueryFacts, key: readonly string[], tabl
         : `The query has no column ${missing.map((name) => shown(name)).join(", ")}`;
     return refusedPlan(facts, key, [ofQuery(`${what}: a mart that follows is written by its key.`)]);
   }
-  const { block, reader } = read;
-  const planner = new TablePlanner(facts, positions, block, reader, tables);
+  try {
+    return await planOf(facts, positions, read, tables, budget);
+  } catch (error) {
+    if (!(error instanceof TooMuchWork)) throw error;
+    return refusedPlan(facts, key, [ofQuery(TOO_MUCH_WORK)]);
+  }
+}
+
+async function planOf(
+  facts: QueryFacts,
+  positions: readonly number[],
+  { block, reader }: { readonly block: QueryBlock; readonly reader: QueryReader },
+  tables: FollowTables,
+  budget: WorkBudget,
+): Promise<FollowPlan> {
+  const planner = new TablePlanner(facts, positions, block, reader, tables, budget);
   const planned = await planner.plan();
+  await setImmediate();
   return {
     tables: planned.tables,
     refusals: [
@@ -53,56 +76,8 @@ export async function planFollow(facts: QueryFacts, key: readonly string[], tabl
       ),
       ...warningsAboutTexts(facts),
     ],
-    restrictedTo: restricter(facts, positions, block, reader),
+    restrictedTo: budget.take(() => restricter(facts, positions, block, reader)),
   };
-}
-
-async function readQuery(
-  facts: QueryFacts,
-): Promise<{ block: QueryBlock; reader: QueryReader } | { readonly why: string }> {
-  const main = await parsed(facts.definition, undefined);
-  if (main === undefined) return { why: "The query, as PostgreSQL prints it, cannot be read." };
-  const views = new Map<RelationFacts, ParsedText>();
-  for (const relation of facts.relations) {
-    if (relation.kind !== "v") continue;
-    const view = await parsed(relation.definition ?? "", relation);
-    if (view === undefined)
-      return { why: `The view ${tableLabel(relation)}, as PostgreSQL prints it, cannot be read.` };
-    views.set(relation, view);
-  }
-  const reader = new QueryReader(facts, views);
-  try {
-    const block = reader.read(main);
-    const unseen = [main, ...views.values()].some((text) => hasUnseenSelect(text, reader));
-    if (unseen) return { why: "The query has a subquery at a place that cannot be followed." };
-    return { block, reader };
-  } catch (error) {
-    if (!(error instanceof TooManyPlaces)) throw error;
-    return { why: "The query uses its views and common table expressions in too many places." };
-  }
-}
-
-async function parsed(text: string, view: RelationFacts | undefined): Promise<ParsedText | undefined> {
-  if ((await findExcess(text)) !== undefined) return undefined;
-  const statements = await statementsOf(text);
-  const [statement] = Array.isArray(statements) ? (statements as readonly Statement[]) : [];
-  return statement === undefined ? undefined : { select: selectOf(statement.node), source: { text, view } };
-}
-
-/** A SELECT that was not turned into a block may read tables; a common table expression that nobody uses does not count. */
-function hasUnseenSelect({ select }: ParsedText, reader: QueryReader): boolean {
-  // A view that is reached only by a policy, for example.
-  return reader.visited.has(select) && isUnseenIn(select, reader);
-}
-
-function isUnseenIn(value: unknown, reader: QueryReader): boolean {
-  if (Array.isArray(value)) return value.some((item) => isUnseenIn(item, reader));
-  if (!isObject(value)) return false;
-  return Object.entries(value).some(([kind, inner]) => {
-    if (kind === "SelectStmt" && isObject(inner) && !reader.visited.has(inner)) return true;
-    const isUnused = kind === "CommonTableExpr" && isObject(inner) && !reader.visited.has(selectOf(inner["ctequery"]));
-    return !isUnused && isUnseenIn(inner, reader);
-  });
 }
 
 function queryRefusals(
@@ -197,6 +172,7 @@ class TablePlanner {
   readonly #reader: QueryReader;
   readonly #tables: FollowTables;
   readonly #followed = new Map<RelationFacts, Followed>();
+  readonly #budget: WorkBudget;
 
   constructor(
     facts: QueryFacts,
@@ -204,7 +180,9 @@ class TablePlanner {
     block: QueryBlock,
     reader: QueryReader,
     tables: FollowTables,
+    budget: WorkBudget,
   ) {
+    this.#budget = budget;
     this.#positions = positions;
     this.#key = positions.flatMap((position) => facts.columns[position] ?? []);
     this.#reader = reader;
@@ -225,7 +203,7 @@ class TablePlanner {
         refusals.push({ ...refusalOf(relation, change), ...(declared !== undefined && { table: declared }) });
       } else this.#followed.set(relation, change);
     }
-    const columns = this.#imageColumns();
+    const columns = this.#budget.take(() => this.#imageColumns());
     refusals.push(...[...columns].flatMap(([relation, names]) => refusedImages(relation, names)));
     const tables = [...this.#followed].map(([relation, change]) => ({
       schema: relation.schema,
@@ -249,7 +227,9 @@ class TablePlanner {
     if (choice !== undefined) return this.#chosen(relation, choice);
     const ways: Way[] = [];
     for (const place of places) {
-      const found = keyWays(place, this.#positions, this.#key);
+      const found = this.#budget.take(() => keyWays(place, this.#positions, this.#key));
+      // Others are served by the same thread.
+      await setImmediate();
       if ("why" in found) return { why: found.why, wayOut: EVERYTHING_OR_KEYS };
       ways.push(...found);
     }

@@ -21,6 +21,8 @@ export const DISTINCT_ON = "DISTINCT ON";
 export const EVERYTHING_OR_KEYS = "Say under follow.tables how its changes find their keys, or on_change: everything.";
 export const STORED_OR_EVERYTHING =
   "Have the owner of the source make it a stored column, or say on_change: everything under follow.tables.";
+export const TOO_MUCH_WORK =
+  "The query has too many tables, conditions and levels at once for the ways to its key to be found.";
 export const ANOTHER_QUERY = "Write the query otherwise, or use mode full.";
 export const CORRECT = "Correct follow.tables.";
 export const IGNORE = "Say on_change: ignore under follow.tables if the sweep is enough.";

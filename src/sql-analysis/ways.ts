@@ -28,6 +28,7 @@ import {
   widerWindow,
 } from "./sentences.ts";
 import { columnOfOwnEquality, isAlike, isConvertedInSteps, isTheSame, typeOfColumn, typeOfOutput } from "./types.ts";
+import { spend } from "./work.ts";
 
 /**
  * Leads from a changed row of a table, at one place of it, to the values of the wanted columns.
@@ -109,6 +110,7 @@ class Search {
       goesOn = false;
       for (const [index, level] of this.#levels.entries()) {
         const inTests = this.#tests(index).flatMap((test) => soleColumn(test) ?? []);
+        spend(level.size);
         const uses = level
           .conditions()
           .flatMap(({ condition, join }) =>
@@ -232,7 +234,9 @@ class Search {
         if (expression.parts.length > 1) return this.#fail(ONLY_EQUAL);
         isOnlyEqual = true;
       }
-      parts.push(...value.parts);
+      // A column that is a sum of a column with itself is twice as long at each level.
+      spend(value.parts.length);
+      for (const piece of value.parts) parts.push(piece);
     }
     return { parts, isPlain: true, isOnlyEqual };
   }
@@ -372,6 +376,7 @@ function neighbours(block: SelectBlock, { by }: Partition): QueryLeaf {
 function substitutes(goal: Expression, equalities: readonly Equality[]): readonly Expression[] {
   const found = [goal];
   for (const one of found) {
+    spend(equalities.length);
     for (const { left, right, nullsMatch } of equalities) {
       if (nullsMatch) continue;
       const other = isSameExpression(left, one) ? right : isSameExpression(right, one) ? left : undefined;

@@ -207,6 +207,53 @@ describe("refusals", () => {
     ]);
   });
 
+  describe("what would take too long is refused, whichever text is short", () => {
+    const list = (length: number, item: (index: number) => string): string[] =>
+      Array.from({ length }, (_, index) => item(index));
+    const nested = (depth: number, first: string, around: (inner: string, index: number) => string): string =>
+      list(depth, String).reduce((inner, _, index) => around(inner, index), first);
+    const tables = (length: number): string => list(length, (n) => `content.film f${n}`).join(", ");
+
+    it.each([
+      [
+        "a sum of a column with itself, again and again",
+        nested(
+          20,
+          "SELECT id, parent_id AS x FROM content.film",
+          (inner, n) => `SELECT q${n}.id, q${n}.x + q${n}.x AS x FROM (${inner}) q${n}`,
+        ).replace("SELECT q19.id, q19.x + q19.x AS x", "SELECT q19.x + q19.x AS id, q19.id AS other"),
+      ],
+      [
+        "OR between many tables",
+        `SELECT f0.id FROM ${tables(150)} WHERE ${list(149, (n) => `(f${n}.parent_id = f${n + 1}.id OR f${n}.id = f${n + 1}.parent_id)`).join(" AND ")}`,
+      ],
+      [
+        "windows and OR on many levels",
+        nested(
+          15,
+          "SELECT id, studio_id, parent_id FROM content.film",
+          (inner, n) =>
+            `SELECT q${n}.id, q${n}.studio_id, ${list(4, (k) => `sum(q${n}.parent_id) OVER (PARTITION BY q${n}.parent_id + ${k})`).join(" + ")} AS parent_id
+               FROM (${inner}) q${n} WHERE ${list(8, () => `(${list(16, (k) => `q${n}.studio_id = q${n}.parent_id + ${k}`).join(" OR ")})`).join(" AND ")}`,
+        ),
+      ],
+      [
+        "a large expression in many places",
+        `WITH k AS (SELECT id, ${list(1500, (n) => `parent_id + ${n} AS c${n}`).join(", ")} FROM content.film)
+         SELECT k0.id FROM ${list(250, (n) => `k k${n}`).join(", ")} WHERE ${list(249, (n) => `k${n}.id = k${n + 1}.id`).join(" AND ")}`,
+      ],
+    ])("%s", async (_, sql) => {
+      expect((await planOf(sql, "id")).refusals).toEqual([
+        ": The query has too many tables, conditions and levels at once for the ways to its key to be found.",
+      ]);
+    });
+
+    it("but not a join of sixty tables", async () => {
+      const sql = `SELECT f0.id FROM ${tables(60)} WHERE ${list(59, (n) => `f${n}.studio_id = f${n + 1}.id`).join(" AND ")}`;
+      expect((await planOf(sql, "id")).refusals).toEqual([]);
+    });
+  });
+
   it.each([
     ["g.code::text AS k", "(SELECT p.code, count(*) AS n FROM content.priced p GROUP BY p.code) g"],
     ["g.code::text AS k", "(SELECT DISTINCT p.code FROM content.priced p) g"],
