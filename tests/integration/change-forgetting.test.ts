@@ -192,6 +192,19 @@ describe("at the limit", () => {
     expect(await films.since(next)).toEqual(FULL);
   });
 
+  it("long values reach the limit sooner, so that they do not fill the disk either", async () => {
+    const titles = keyedTable("content", "film", { name: "title", type: "text" });
+    await source.install([titles], { maxRows: 400, maxAgeHours: 1 });
+    const long = "(SELECT string_agg(md5(n::text), '') FROM generate_series(1, 3000) n)";
+    for (let round = 1; round <= 10; round += 1) {
+      await source.query(`UPDATE content.film SET title = ${long} || $1 WHERE id = 1`, [String(round)]);
+    }
+    // Of about 190 kB each, but for the first, which has one long value only.
+    expect(await stored()).toBe(2);
+    const [{ version } = {}] = await source.query("SELECT version FROM vitrina.status WHERE is_full");
+    expect(version).toBeDefined();
+  });
+
   it("what somebody else empties is missed, also where no change was seen before", async () => {
     const start = await films.start();
     expect(start.lastChange).toBeNull();

@@ -276,6 +276,53 @@ describe("rights", () => {
     await source.query(`DROP OWNED BY ${name}; DROP ROLE ${name}`);
   });
 
+  describe("the owner of a followed table", () => {
+    const name = `owner_${process.pid}`;
+    let owner: pg.Client;
+    const shopFilm: RecordedTable = { ...FILM, schema: "shop" };
+    beforeEach(async () => {
+      await source.query(`CREATE ROLE ${name} LOGIN PASSWORD 'x'; CREATE SCHEMA shop AUTHORIZATION ${name}`);
+      const url = new URL(source.url);
+      url.username = name;
+      url.password = "x";
+      owner = await source.connect(url.toString());
+      await owner.query("GRANT USAGE ON SCHEMA shop TO public; CREATE TABLE shop.film (id bigint, title text)");
+    });
+    afterEach(() => source.query(`DROP OWNED BY ${name} CASCADE; DROP ROLE ${name}`));
+
+    it("does not act as the owner of the change table by a type and a cast of his own", async () => {
+      await source.install([shopFilm]);
+      await owner.query(`CREATE TYPE shop.own AS (n bigint);
+        CREATE FUNCTION shop.own_text(shop.own) RETURNS text LANGUAGE plpgsql AS $$ BEGIN
+          EXECUTE 'GRANT ALL ON SCHEMA vitrina TO ${name}; GRANT ALL ON ALL TABLES IN SCHEMA vitrina TO ${name}';
+          RETURN 'own';
+        END $$;
+        CREATE CAST (shop.own AS text) WITH FUNCTION shop.own_text(shop.own);
+        CREATE CAST (shop.own AS jsonb) WITH INOUT;
+        ALTER TABLE shop.film DROP COLUMN id; ALTER TABLE shop.film ADD COLUMN id shop.own;
+        INSERT INTO shop.film VALUES ('a', ROW(1)); UPDATE shop.film SET id = ROW(2)`);
+      expect(await recorded()).toEqual([
+        { relation: "shop.film", kind: "r", old: null, new: { id: "(1)" } },
+        { relation: "shop.film", kind: "r", old: { id: "(1)" }, new: { id: "(2)" } },
+      ]);
+      await expect(owner.query("DELETE FROM vitrina.changes")).rejects.toMatchObject({ code: "42501" });
+    });
+
+    it("does not act as the superuser who runs the script, by functions that fit its calls better", async () => {
+      await owner.query(`CREATE FUNCTION shop.setval(text, bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN
+          EXECUTE 'RESET ROLE'; EXECUTE 'ALTER ROLE ${name} SUPERUSER'; EXECUTE 'SET LOCAL ROLE vitrina_changes';
+          RETURN pg_catalog.setval($1::regclass, $2);
+        END $$`);
+      const superuser = await source.connect();
+      await superuser.query("SET search_path = shop, public");
+      await superuser.query(changesScript({ tables: [shopFilm], reader: "vitrina_reader" }));
+      expect(await source.query("SELECT rolsuper FROM pg_roles WHERE rolname = $1", [name])).toEqual([
+        { rolsuper: false },
+      ]);
+      expect((await superuser.query("SHOW search_path")).rows).toEqual([{ search_path: "shop, public" }]);
+    });
+  });
+
   it("the reader may look, and have it forgotten, and nothing else", async () => {
     await source.install([FILM]);
     const reader = await source.connect(source.urls.reader);

@@ -132,12 +132,16 @@ SELECT setval('vitrina.change_part', last_value) FROM vitrina.change_part;
 /** Storing a change, for the triggers alone. */
 export const STORING = `
 -- Beyond the limit nothing is stored, and the number alone says so. The lock makes whoever raises the limit wait for this
--- transaction, whose change is in no part. Its callers have set the search path.
+-- transaction, whose change is in no part. A change takes one more number for each kilobyte of its values, so that long
+-- ones reach the limit sooner. Its callers have set the search path.
 CREATE OR REPLACE FUNCTION vitrina.store(relation text, kind "char", old jsonb, new jsonb) RETURNS void
 LANGUAGE plpgsql AS $function$
 DECLARE
-  this constant bigint := nextval('vitrina.change_number');
+  this bigint := nextval('vitrina.change_number');
 BEGIN
+  FOR kilobyte IN 1 .. (coalesce(pg_column_size(store.old), 0) + coalesce(pg_column_size(store.new), 0)) / 1000 LOOP
+    this := nextval('vitrina.change_number');
+  END LOOP;
   IF this > pg_sequence_last_value('vitrina.change_stop') THEN
     LOCK TABLE vitrina.changes_1, vitrina.changes_2 IN ROW EXCLUSIVE MODE;
     IF this > pg_sequence_last_value('vitrina.change_stop') THEN

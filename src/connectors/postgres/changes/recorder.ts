@@ -69,13 +69,13 @@ export function mergedTables(tables: readonly RecordedTable[]): readonly Recorde
 const PAIRS_AT_ONCE = 40;
 
 /**
- * As text: jsonb would lose the sign of a zero and the elements of a composite type, and could not be cast back. The cast
- * of a bpchar takes the blanks at its end, which it keeps if it has no length; a type of the owner's may be made of one.
+ * As text: jsonb would lose the sign of a zero and the elements of a composite type, and could not be cast back. As the
+ * type prints it and never by a cast: whoever owns the table may alter the column to a type of his own, with a cast of
+ * his own, and that would run with the rights of this function.
  */
-function textIn(row: "OLD" | "NEW", { name, type }: ImageColumn): string {
+function textIn(row: "OLD" | "NEW", { name }: ImageColumn): string {
   const value = `${row}.${quoteIdentifier(name)}`;
-  const isCast = type !== "bpchar" && !type.includes(".");
-  return isCast ? `${value}::text` : `CASE WHEN num_nulls(${value}) = 0 THEN format('%s', ${value}) END`;
+  return `CASE WHEN num_nulls(${value}) = 0 THEN format('%s', ${value}) END`;
 }
 
 function imageOf(row: "OLD" | "NEW", columns: readonly ImageColumn[]): string {

@@ -63,9 +63,11 @@ const HEADER = `-- Lets Vitrina follow the changes of this database. Run it as t
 -- except for two triggers on each table. The change table holds the columns named below, and never whole rows.`;
 
 export function transaction(inner: string): string {
+  // Nobody else's functions: the script may be run by a superuser whose search path has a schema of somebody else.
   // A write of the application that waits behind us waits no longer than this.
   // The other lock is for two people who run the script at once.
   return `BEGIN;
+SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL lock_timeout = '5s';
 SET LOCAL client_min_messages = warning;
 SELECT pg_catalog.pg_advisory_xact_lock(${INSTALLING_LOCK});
