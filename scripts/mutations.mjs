@@ -293,6 +293,20 @@ export const MUTATIONS = [
     tests: [LOST_TARGET],
   },
   {
+    name: "target: one that another query has written meanwhile counts as the checkpoint's own",
+    file: "src/domain/target-mark.ts",
+    replace: [["if (writtenBy === undefined ||", "if (writtenBy === undefined || writtenBy.length > 0 ||"]],
+    tests: [LOST_TARGET],
+  },
+  {
+    name: "target: what another query of the same pipeline has written is found by the next change only",
+    file: "src/meta-store/postgres/follow.ts",
+    replace: [
+      ["return mark !== null && writtenOtherwise", "return mark !== null && fingerprint === null && writtenOtherwise"],
+    ],
+    tests: ["tests/integration/follow.test.ts"],
+  },
+  {
     name: "target: a column that it fills itself is required of the query in a full load",
     file: "src/connectors/postgres/loads/load-table.ts",
     replace: [["if (rows.length === 0) return;", "if (rows.length >= 0) return;"]],

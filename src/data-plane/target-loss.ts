@@ -1,4 +1,5 @@
 import type { SinkWriter } from "../connectors/sink.ts";
+import { rowsFingerprint } from "../domain/checkpoint.ts";
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import type { Pipeline } from "../domain/pipeline.ts";
 import type { Column } from "../domain/row.ts";
@@ -8,6 +9,7 @@ import {
   describeNewColumns,
   type TargetLoss,
   type TargetMark,
+  writtenOtherwise,
 } from "../domain/target-mark.ts";
 import type { PipelineState } from "../meta-store/ports/state.ts";
 import type { OpenRun } from "./run-context.ts";
@@ -52,13 +54,15 @@ export function requireNotAhead({ name, target_table }: Pipeline, { targetAhead 
 
 /** Why the rows before the position are not in the target as this run would write them, in words. */
 export async function misfitOf(
-  { pipeline, writer, transform }: OpenRun,
+  { pipeline, scope, writer, transform }: OpenRun,
   { targetMark: mark, batchNo }: Pick<PipelineState, "targetMark" | "batchNo">,
 ): Promise<string | undefined> {
   const { target_table: target } = pipeline;
   // Without a mark a person has decided to go on with what is there.
   if (mark === null) return undefined;
-  if (mark.target !== undefined && mark.target !== target) return undefined;
+  // What is left of a load of everything was written as it is now; only a position outlives other configurations.
+  const otherwise = writtenOtherwise(mark, pipeline);
+  if (otherwise !== undefined) return scope === "everything" ? undefined : otherwise;
   const loss = await findLoss(writer, mark, batchNo);
   if (loss !== undefined) return describeLoss(target, loss);
   // A query such as SELECT * returns a new column of the source although nobody changed the pipeline.
@@ -83,7 +87,8 @@ export async function markTarget(run: OpenRun): Promise<TargetMark | null> {
 /** The target's mark, with the columns that this run writes. */
 export async function takeMark({ pipeline, writer, transform }: OpenRun): Promise<TargetMark | null> {
   const mark = await writer.takeMark();
-  return mark && { ...mark, target: pipeline.target_table, columns: namesOf(transform.columns) };
+  const writtenBy = rowsFingerprint(pipeline);
+  return mark && { ...mark, target: pipeline.target_table, columns: namesOf(transform.columns), writtenBy };
 }
 
 function namesOf(columns: readonly Column[]): readonly string[] {

@@ -31,6 +31,12 @@ export function configFingerprint(config: PipelineConfig): string {
   return createHash("sha256").update(JSON.stringify(meaning)).digest("hex");
 }
 
+/** Which rows a target gets, however they are found: two modes with the same query write the same. */
+export function rowsFingerprint(config: PipelineConfig): string {
+  const meaning = [config.source_connection, config.source_query, config.tasks, config.target_key];
+  return createHash("sha256").update(JSON.stringify(meaning)).digest("hex");
+}
+
 /** The position to continue from: none when the configuration that made it has changed since. */
 export function resumePosition(checkpoint: Checkpoint, fingerprint: string): ScanPosition | null {
   return checkpoint.fingerprint === fingerprint ? checkpoint.scanPosition : null;

@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { rowsFingerprint } from "./checkpoint.ts";
+import type { PipelineConfig } from "./pipeline.ts";
 
 /**
  * Distinguishes a target from another one of the same name. It is kept with the checkpoint: a position means nothing for
@@ -17,6 +19,8 @@ export const targetMarkSchema = z.object({
   filled: z.boolean().optional(),
   /** Names of the columns that its rows were written with. Absent: not known. */
   columns: z.array(z.string()).readonly().optional(),
+  /** The `rowsFingerprint` of whoever wrote it last. Absent: not known. */
+  writtenBy: z.string().optional(),
 });
 export type TargetMark = Readonly<z.infer<typeof targetMarkSchema>>;
 
@@ -31,6 +35,18 @@ const WORDS: Record<TargetLoss, string> = {
 
 export function describeLoss(target: string, loss: TargetLoss): string {
   return `${target} ${WORDS[loss]}`;
+}
+
+/**
+ * What was written since a checkpoint by this pipeline itself, as it was configured for a while, in words. Where it has
+ * become again what it was, the checkpoint is its own, and nothing else tells that the target has other rows now.
+ */
+export function writtenOtherwise({ target, writtenBy }: TargetMark, config: PipelineConfig): string | undefined {
+  if (target !== undefined && target !== config.target_table) {
+    return `The pipeline has written another target, ${target}, since the checkpoint`;
+  }
+  if (writtenBy === undefined || writtenBy === rowsFingerprint(config)) return undefined;
+  return `The pipeline has written ${config.target_table} with another query or key since the checkpoint`;
 }
 
 /** A load that continues after a position would leave these columns empty in every row before it. */

@@ -310,6 +310,18 @@ describe("a pipeline that follows by itself", () => {
     await untilEqual(bench, films);
   });
 
+  it("compares everything by itself when it becomes again what it was, and another query has written its target", async () => {
+    const films = await bench.create({ ...FILM_MART, follow: { check_every_seconds: 0.1 } });
+    await bench.run(films);
+    const { mode, source_query } = films;
+    const other = { mode: "full", source_query: `${FILMS} WHERE f.id > 10` } as const;
+    await bench.store.pipelines.update(films.id, other, { author: "test" });
+    await bench.run(films);
+    await bench.store.pipelines.update(films.id, { mode, source_query }, { author: "test" });
+    await untilEqual(bench, films);
+    expect(reasonOf(await bench.ended(films))).toMatch(/with another query or key since the checkpoint\./);
+  });
+
   it("becomes one that follows by a change of its mode, without a reset", async () => {
     await bench.query(`CREATE TABLE content.stamped (id bigint PRIMARY KEY, title text, modified timestamptz DEFAULT now());
       INSERT INTO content.stamped SELECT n, 'row ' || n FROM generate_series(1, 50) n`);

@@ -131,6 +131,49 @@ describe("an incremental target", () => {
   });
 });
 
+describe("a pipeline that becomes again what it was", () => {
+  const OTHER = { mode: "full", incremental_key: null, incremental_id_key: null } as const;
+  const asBefore = ({ source_query, target_table }: Films) => {
+    const cursor = { incremental_key: "modified", incremental_id_key: "id" };
+    return { mode: "incremental", ...cursor, source_query, target_table } as const;
+  };
+
+  it("does not go on from its position where another query has written its target meanwhile", async () => {
+    const pipeline = await films(20);
+    await bench.run(pipeline);
+    const source_query = `SELECT id, 'other' AS title, modified FROM ${pipeline.source}`;
+    await bench.store.pipelines.update(pipeline.id, { ...OTHER, source_query }, { author: "test" });
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 20 });
+    await bench.store.pipelines.update(pipeline.id, asBefore(pipeline), { author: "test" });
+    const run = await bench.run(pipeline);
+    expect(run).toMatchObject({ status: "SUCCESS", rows_read: 20, rows_written: 20 });
+    expect(run.notes.join()).toMatch(/with another query or key since the checkpoint: everything is read again/);
+    await requireEqual(pipeline);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 0, notes: [] });
+  });
+
+  it("does not go on where it has written elsewhere meanwhile: what became of its target is not known", async () => {
+    const pipeline = await films(20);
+    await bench.run(pipeline);
+    const target_table = `${pipeline.target_table}_2`;
+    await bench.store.pipelines.update(pipeline.id, { ...OTHER, target_table }, { author: "test" });
+    await bench.run(pipeline);
+    await bench.query(`TRUNCATE ${pipeline.target_table}`);
+    await bench.store.pipelines.update(pipeline.id, asBefore(pipeline), { author: "test" });
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 20 });
+    await requireEqual(pipeline);
+  });
+
+  it("goes on where the same query was read in full meanwhile", async () => {
+    const pipeline = await films(20);
+    await bench.run(pipeline);
+    await bench.store.pipelines.update(pipeline.id, OTHER, { author: "test" });
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_unchanged: 20 });
+    await bench.store.pipelines.update(pipeline.id, asBefore(pipeline), { author: "test" });
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 0, notes: [] });
+  });
+});
+
 /** The source's owner adds a column with a default: no row of it gets a new stamp. */
 const WIDER = "ADD shelf text DEFAULT 'top'";
 

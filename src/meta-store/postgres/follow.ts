@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { configFingerprint } from "../../domain/checkpoint.ts";
 import { followPositionSchema, followSchema, sweepPositionSchema } from "../../domain/follow.ts";
+import { targetMarkSchema, writtenOtherwise } from "../../domain/target-mark.ts";
 import type { Pool } from "../../postgres/connection.ts";
 import type { FollowStore } from "../ports/follow.ts";
 import { asking } from "./asking.ts";
@@ -45,7 +46,7 @@ const positionRow = z.object({
   tables: z.array(z.string()),
 });
 
-const outdatedRow = pipelineRow.extend({ fingerprint: z.string().nullable() });
+const outdatedRow = pipelineRow.extend({ fingerprint: z.string().nullable(), mark: targetMarkSchema.nullable() });
 
 /** With the newest run that is about what the target has; `f` and `last` may be missing. */
 const FOLLOWING = `
@@ -97,11 +98,15 @@ export function followStore(pool: Pool): FollowStore {
       return rowsOf(watchedRow, found);
     }),
 
-    /** What ran last with the configuration as it is has its fingerprint, unless it failed. */
+    /**
+     * What ran last with the configuration as it is has its fingerprint, unless it failed. One that has become again what it
+     * was has it, too; then the mark tells that the target was written otherwise meanwhile.
+     */
     outdated: asking("read the pipelines that have nothing to follow yet", async () => {
       const found = await pool.query(
-        `SELECT ${PIPELINE_COLUMNS}, f.fingerprint
+        `SELECT ${PIPELINE_COLUMNS}, f.fingerprint, s.target_mark AS mark
            FROM ${FOLLOWING}
+           LEFT JOIN etl.etl_state s ON s.pipeline_id = p.id
           WHERE ${MAY_START}
             AND (f.position IS NULL OR last.config_version IS DISTINCT FROM p.config_version
                  OR last.status IS DISTINCT FROM 'SUCCESS')
@@ -109,7 +114,10 @@ export function followStore(pool: Pool): FollowStore {
                  OR (last.kind = 'load' AND last.status <> 'CANCELLED'))`,
       );
       return rowsOf(outdatedRow, found)
-        .filter(({ fingerprint, ...pipeline }) => fingerprint !== configFingerprint(pipeline))
+        .filter(({ fingerprint, mark, ...pipeline }) => {
+          if (fingerprint !== configFingerprint(pipeline)) return true;
+          return mark !== null && writtenOtherwise(mark, pipeline) !== undefined;
+        })
         .map(({ id, name }) => ({ id, name }));
     }),
 

@@ -98,18 +98,22 @@ export function stateStore(pool: Pool): StateStore {
 
     /**
      * The unfinished load is given up: its position was reached by another query. Where the query is the same, it is the
-     * target that a person takes for whole; where it is another one, that the rows before lack its new columns is all right.
+     * target that a person takes for whole; where it is another one, that the rows before were
+     * written by that, and lack its new columns, is all right.
      */
     keep: asking("keep the state", async (id) => {
-      const fingerprint = configFingerprint(await getPipeline(pool, id));
+      const pipeline = await getPipeline(pool, id);
+      const fingerprint = configFingerprint(pipeline);
       await changeStateAlone(
         pool,
         id,
-        `target_mark = CASE WHEN watermark_fingerprint = $2 THEN NULL ELSE target_mark - 'columns' END, source_mark = NULL,
+        `target_mark = CASE WHEN watermark_fingerprint = $2 OR target_mark ->> 'target' <> $3 THEN NULL
+                            ELSE target_mark - '{columns,writtenBy}'::text[] END, source_mark = NULL,
          last_processed_value = CASE WHEN watermark_fingerprint IS NOT NULL THEN last_processed_value END,
          last_processed_id = CASE WHEN watermark_fingerprint IS NOT NULL THEN last_processed_id END,
          watermark_fingerprint = $2, scan_position = NULL, fingerprint = NULL, safe_point = NULL`,
         fingerprint,
+        pipeline.target_table,
       );
     }),
 

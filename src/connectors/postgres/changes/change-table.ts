@@ -154,13 +154,13 @@ export async function whyChangesAreLost(
   return isTrue(vanished) ? "The change table lacks a change that was there before." : undefined;
 }
 
-/** Ordered as the index is: the planner would otherwise hope to meet the one row early, and read the whole table for none. */
+/** Without a state nobody knows whether anything is missing; the run sees to that. Ordered as the index is: the planner would otherwise hope to meet the one row early, and read the whole table for none. */
 const CHANGED = `
   SELECT p.n::text AS n
     FROM jsonb_to_recordset($1::jsonb) AS p (n integer, snapshot pg_snapshot, number bigint, xid xid8, forgotten jsonb, relations text[])
    CROSS JOIN LATERAL (SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE pg_current_snapshot() END AS now) AS s
    WHERE NOT ${sees("s.now", "p.snapshot")} OR ${remembered("p.forgotten")} OR ${vanished("p.relations", "p.number", "p.xid")}
-      OR (SELECT is_full FROM ${CHANGES_SCHEMA}.status)
+      OR coalesce((SELECT is_full FROM ${CHANGES_SCHEMA}.status), true)
       OR EXISTS (SELECT FROM unnest(p.relations) AS w (relation)
                   CROSS JOIN LATERAL (SELECT FROM ${CHANGES} AS c
                                        WHERE c.relation = w.relation AND ${since("p.snapshot", "c")}
