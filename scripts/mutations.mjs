@@ -1094,6 +1094,18 @@ export const MUTATIONS = [
     tests: ["tests/integration/change-forgetting.test.ts"],
   },
   {
+    name: "follow: keys that a person wrote are not examined",
+    file: "src/connectors/postgres/changes/plan-query.ts",
+    replace: [["if (isWritten) for", 'if (isWritten && query === "") for']],
+    tests: [FOLLOW_PLANS, "tests/integration/api-follow.test.ts"],
+  },
+  {
+    name: "follow: a query is not examined again when its source was altered",
+    file: "src/connectors/postgres/changes/plan-query.ts",
+    replace: [["if (!isExamined) await", 'if (!isExamined && query === "") await']],
+    tests: [FOLLOW_PLANS],
+  },
+  {
     name: "follow: expressions may get longer and longer while ways are searched",
     file: "src/sql-analysis/ways.ts",
     replace: [["spend(value.parts.length);", "spend(Math.min(1, value.parts.length));"]],

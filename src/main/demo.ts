@@ -64,7 +64,8 @@ async function recordChanges(settings: Settings, adminUrl: string, pipelines: re
   for (const { mode, source_query: query, target_key: key, follow } of pipelines) {
     if (mode !== "follow") continue;
     const request = { query, columns: [], key, tables: follow.tables };
-    const plan = await connected(adminUrl, (client) => planQuery(client, request));
+    const makePlan = planQuery({ allowedSchemas: settings.sourceSchemas });
+    const plan = await connected(adminUrl, (client) => makePlan(client, request));
     await installOwnChanges(adminUrl, reader, plan);
   }
 }

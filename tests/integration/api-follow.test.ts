@@ -59,6 +59,35 @@ const script = async (query = ""): Promise<string> => {
   return text;
 };
 
+describe("keys that a person wrote", () => {
+  const keyed = (keys: string) =>
+    films({
+      follow: {
+        tables: {
+          "content.genre": {
+            keys: `SELECT fg.film_id FROM changed c JOIN present.film_genre fg ON fg.genre_id = c.id ${keys}`,
+          },
+        },
+      },
+    });
+
+  it("may touch no more than the query may", async () => {
+    const codes = (await api.post("/validate", keyed(""))).body.problems.map(({ code }: Told) => code);
+    expect(codes).not.toContain("QUERY_REFUSED");
+    for (const refused of ["WHERE pg_sleep(1) IS NOT NULL", "JOIN etl.etl_pipelines p ON true", "FOR UPDATE"]) {
+      const { body } = await api.post("/validate", keyed(refused));
+      expect(body.problems, refused).toContainEqual(
+        expect.objectContaining({
+          code: "QUERY_REFUSED",
+          severity: "error",
+          message: expect.stringMatching(/^`keys` under follow\.tables/),
+        }),
+      );
+      expect((await api.post("/pipelines", keyed(refused))).status, refused).toBe(422);
+    }
+  });
+});
+
 describe("the plan", () => {
   it("shows for each table how its changes find their keys, what is recorded, and which index is missing", async () => {
     await save(films());

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { planQuery } from "../../src/connectors/postgres/changes/plan-query.ts";
 import { statementsToExamine } from "../../src/sql-analysis/examinable.ts";
 import type { ImagesOf } from "../../src/sql-analysis/follow-plan.ts";
 import { auditQuery } from "../../src/sql-guard/guard.ts";
@@ -482,6 +483,28 @@ describe("follow.tables", () => {
       "outside the allowed schemas",
     );
     await expect(examine("SELECT c.id FROM changed c WHERE pg_sleep(1) IS NOT NULL")).rejects.toThrow("pg_sleep");
+  });
+
+  it("is examined by whoever plans, and so is the query when its source was altered", async () => {
+    const makePlan = planQuery({ allowedSchemas: ["content"] });
+    const plan = (query: string, keys: string) =>
+      makePlan(following.client, { query, columns: [], key: ["id"], tables: { "content.rating": { keys } } });
+    await following.client.query("CREATE VIEW content.rated AS SELECT r.id, r.film_id FROM content.rating r");
+    const view = "SELECT r.id FROM content.rated r";
+    await plan(view, "SELECT id FROM changed");
+    for (const [keys, why] of [
+      ["SELECT x.n FROM changed c JOIN marts.changes x (n) ON true", "outside the allowed schemas"],
+      ["SELECT c.id FROM changed c WHERE pg_sleep(1) IS NOT NULL", "pg_sleep"],
+      ["SELECT c.id FROM changed c WHERE set_config('role', 'x', true) <> ''", "set_config"],
+      ["SELECT c.id FROM changed c WHERE query_to_xml('SELECT 1', true, true, '') IS NULL", "query_to_xml"],
+    ] as const) {
+      await expect(plan(view, keys), keys).rejects.toThrow(why);
+    }
+    await following.client.query(
+      "CREATE OR REPLACE VIEW content.rated AS SELECT r.id, r.film_id FROM content.rating r WHERE pg_sleep(1) IS NOT NULL",
+    );
+    await expect(plan(view, "SELECT id FROM changed")).rejects.toThrow("pg_sleep");
+    await following.client.query("DROP VIEW content.rated");
   });
 
   it("names what is not there", async () => {

@@ -61,7 +61,7 @@ export function openSourceInspector(config: SourceInspectorConfig): SourceInspec
     estimateRows: (request) => session.ask((client) => estimateRows(client, request)),
     canSeek: (request, batchSize) => session.ask((client) => canSeek(client, request, batchSize)),
     seesMark: (mark) => session.ask((client) => seesMark(client, mark)),
-    followPlan: (request) => session.lend((lent) => planQuery(lent, request)),
+    followPlan: (request) => session.lend((lent) => planQuery(config)(lent, request)),
     followIndexes: (plan) => session.ask((client) => followIndexes(client, plan)),
     changesState: (tables) => session.ask((client) => changes.state(client, tables)),
     changesScript: (tables, purpose) => session.ask((client) => changes.scriptFor(client, tables, purpose)),

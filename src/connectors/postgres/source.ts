@@ -52,7 +52,7 @@ export function openPostgresSource(config: PostgresSourceConfig & GuardRules): S
       ),
     estimateRows: async (request) =>
       estimated === undefined ? session.ask((client) => estimateRows(client, request)) : estimated,
-    openFollower: (request) => openFollower(config, request, planQuery),
+    openFollower: (request) => openFollower(config, request, planQuery(config)),
     watchChanges: async () => watchChanges(config),
     rest: () => session.close(),
     close: () => session.close(),
