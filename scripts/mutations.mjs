@@ -967,7 +967,7 @@ export const MUTATIONS = [
   {
     name: "follow: a query may ask who reads it",
     file: "src/sql-analysis/warnings.ts",
-    replace: [["if (SESSION.test(name) || SESSION_VALUE.test(name))", "if (SESSION.test(name))"]],
+    replace: [["|| SESSION_VALUE.test(name))", "|| SESSION_VALUE.test(name.toLowerCase()))"]],
     tests: [FOLLOW_REFUSED],
   },
   {
