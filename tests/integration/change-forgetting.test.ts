@@ -221,6 +221,13 @@ describe("at the limit", () => {
     expect(await films.since(next)).toEqual({ kind: "keys", changes: 1, keys: [["1"]] });
   });
 
+  it("what somebody else empties together with what tells of it is missed, too", async () => {
+    const start = await films.start();
+    await source.query("TRUNCATE vitrina.changes, vitrina.state");
+    const watched = { pipelineId: "p", position: start, tables: ["content.film"] };
+    expect(await source.watch().changedSince([watched])).toEqual(["p"]);
+  });
+
   it("a change that was left out is not forgotten while its transaction lasts", async () => {
     await change(1000);
     const slow = await source.connect();
