@@ -44,6 +44,17 @@ describe("the script", () => {
     expect(await films.since(start)).toEqual({ kind: "keys", changes: 1, keys: [["1"]] });
   });
 
+  it("changes nothing when it is run again for a table with a long name", async () => {
+    const name = "n".repeat(63);
+    const long = keyedTable("content", name, ID);
+    await source.query(`CREATE TABLE content.${name} (id bigint PRIMARY KEY)`);
+    await source.install([long]);
+    const before = await triggers();
+    expect(before).toHaveLength(2);
+    await source.install([long]);
+    expect(await triggers()).toEqual(before);
+  });
+
   it("waits for nobody when there is nothing to change, and holds nobody up", async () => {
     await source.install([FILM]);
     const [reader, writer] = await Promise.all([source.connect(source.urls.reader), source.connect()]);

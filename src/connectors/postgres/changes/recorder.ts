@@ -29,11 +29,14 @@ export function recordedName({ schema, name }: { readonly schema: string; readon
   return `${schema}.${name}`;
 }
 
-/** Of the function; the triggers of the table are called after it. Readable, short enough, and different for each table. */
+/**
+ * Of the function; the triggers of the table are called after it. Readable, and different for each table. The longest of
+ * the three names has 63 bytes: PostgreSQL would cut off what is beyond, and the script would not find its trigger again.
+ */
 export function recorderName(table: { readonly schema: string; readonly name: string }): string {
   const full = recordedName(table);
   const readable = full.toLowerCase().replaceAll(/[^a-z0-9]+/g, "_");
-  return `record_${readable.slice(0, 40)}_${createHash("md5").update(full).digest("hex").slice(0, 8)}`;
+  return `record_${readable.slice(0, 38)}_${createHash("md5").update(full).digest("hex").slice(0, 8)}`;
 }
 
 export const rowTriggerName = (table: { readonly schema: string; readonly name: string }): string =>
