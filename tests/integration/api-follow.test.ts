@@ -107,6 +107,38 @@ describe("the plan", () => {
     expect(body.query_for_keys).toContain("…");
   });
 
+  it("wants one index of the columns that are compared together, of that comparison which finds the rows", async () => {
+    await api.database.query(`
+      CREATE TABLE content.sale (region text, id integer, buyer integer, PRIMARY KEY (region, id));
+      CREATE TABLE content.line (id integer PRIMARY KEY, region text, sale_id integer, sku text, sku2 text);
+      CREATE TABLE content.product (sku text PRIMARY KEY, name text);
+      INSERT INTO content.sale SELECT 'r' || g % 3, g, g FROM generate_series(1, 500) g;
+      INSERT INTO content.line SELECT g, 'r' || g % 3, g % 500, 's' || g % 900, 't' FROM generate_series(1, 12000) g;
+      ANALYZE content.sale, content.line;
+      GRANT SELECT ON ALL TABLES IN SCHEMA content TO vitrina_reader`);
+    const missing = async (query: string, key: string[]): Promise<Record<string, string[]>> => {
+      await api.database.forgetPipelines();
+      await save(films({ source_query: query, target_key: key }));
+      const { body } = await api.get("/pipelines/films/follow/plan");
+      return Object.fromEntries(
+        body.tables.map((one: { table: string; missing_indexes: string[] }) => [one.table, one.missing_indexes]),
+      );
+    };
+    const byLine = `SELECT l.id, l.sku2, s.buyer FROM content.line l
+      JOIN content.sale s ON s.region = l.region AND s.id = l.sale_id`;
+    const together = "CREATE INDEX ON content.line (region, sale_id)";
+    expect(await missing(byLine, ["id"])).toMatchObject({ "content.sale": [together] });
+    // From the product to its lines; what these are joined to afterwards needs no index of theirs.
+    const bySale = `SELECT s.buyer, s.id, array_agg(p.name ORDER BY p.sku) AS names FROM content.sale s
+      JOIN content.line l ON l.region = s.region AND l.sale_id = s.id
+      JOIN content.product p ON p.sku = l.sku GROUP BY s.buyer, s.id`;
+    expect(await missing(bySale, ["buyer", "id"])).toMatchObject({
+      "content.product": ["CREATE INDEX ON content.line (sku)"],
+    });
+    await api.database.query("CREATE INDEX ON content.line (sale_id, region)");
+    expect(await missing(byLine, ["id"])).toMatchObject({ "content.sale": [] });
+  });
+
   it("is shown for a pipeline of another mode, too, as if it followed", async () => {
     await save(films({ mode: "full" }));
     const { body } = await api.get("/pipelines/films/follow/plan");

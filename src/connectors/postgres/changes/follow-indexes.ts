@@ -34,36 +34,42 @@ function imagesFor(tables: readonly FollowedTable[]): ImagesOf {
   };
 }
 
-/** A relation that a plan reads as a whole, and what is compared with its columns there. */
+/** A relation that a plan reads as a whole. */
 interface ScannedTable {
   readonly schema: string;
   readonly name: string;
-  readonly conditions: string;
+  /** Its own, and those of the parts that are read together with it: conditions use the name of one of them. */
+  readonly aliases: readonly string[];
+  /** Those that its rows pass on their way up the plan, in this order. */
+  readonly conditions: readonly string[];
 }
 
-interface MappingPlanNode {
+const CONDITIONS = ["Filter", "Hash Cond", "Merge Cond", "Join Filter"] as const;
+
+interface MappingPlanNode extends Partial<Record<(typeof CONDITIONS)[number], string>> {
   readonly "Node Type": string;
   readonly Schema?: string;
   readonly "Relation Name"?: string;
+  readonly Alias?: string;
   readonly Plans?: readonly MappingPlanNode[];
 }
 
-const CONDITIONS = /"(?:Hash Cond|Merge Cond|Join Filter|Filter|Recheck Cond)": ?("(?:[^"\\]|\\.)*")/g;
-
 async function scannedTables(client: Client, statement: string): Promise<readonly ScannedTable[]> {
   const { rows } = await extended(client, `EXPLAIN (FORMAT JSON, VERBOSE) ${statement}`);
-  const text = rows[0]?.[0] ?? "[]";
-  const conditions = [...text.matchAll(CONDITIONS)]
-    .map(([, condition = '""']) => String(JSON.parse(condition)))
-    .join(" ");
-  const [{ Plan: plan }] = JSON.parse(text) as [{ Plan: MappingPlanNode }];
-  return scansIn(plan).map((scan) => ({ ...scan, conditions }));
+  const [{ Plan: plan }] = JSON.parse(rows[0]?.[0] ?? "[]") as [{ Plan: MappingPlanNode }];
+  return scansIn(plan, []);
 }
 
-function scansIn(node: MappingPlanNode): readonly Pick<ScannedTable, "schema" | "name">[] {
-  const { "Node Type": type, Schema: schema, "Relation Name": name, Plans: parts = [] } = node;
-  const own = type === "Seq Scan" && schema !== undefined && name !== undefined ? [{ schema, name }] : [];
-  return [...own, ...parts.flatMap(scansIn)];
+function scansIn(node: MappingPlanNode, above: readonly string[]): readonly ScannedTable[] {
+  const { "Node Type": type, Schema: schema, "Relation Name": name, Alias: alias, Plans: parts = [] } = node;
+  const conditions = [...CONDITIONS.flatMap((kind) => node[kind] ?? []), ...above];
+  const below = parts.flatMap((part) => scansIn(part, conditions));
+  if (type === "Append") {
+    const aliases = below.flatMap((scan) => scan.aliases);
+    return below.map((scan) => ({ ...scan, aliases }));
+  }
+  if (type !== "Seq Scan" || schema === undefined || name === undefined) return below;
+  return [...below, { schema, name, aliases: [alias ?? name], conditions }];
 }
 
 interface MissingIndex {
@@ -77,39 +83,73 @@ async function missingIndexes(
   tables: readonly FollowedTable[],
 ): Promise<readonly MissingIndex[]> {
   const found = new Map<string, MissingIndex>();
-  for (const { schema, name, conditions } of scanned) {
-    const root = await largeTable(client, schema, name);
+  for (const scan of scanned) {
+    const root = await largeTable(client, scan.schema, scan.name);
     const followed = tables.find((one) => one.schema === root?.schema && one.name === root.name);
     if (root === undefined || followed === undefined) continue;
-    const bare = followed.imageColumns.map((column) => column.name).filter((column) => !root.indexed.includes(column));
-    const written = bare.map((column) => root.written[column] ?? quoteIdentifier(column));
-    const joined = written.filter((column) => conditions.includes(`.${column}`));
-    const scans = `${schema}.${name}`;
-    for (const column of joined.length > 0 ? joined : written) {
-      const statement = `CREATE INDEX ON ${root.label} (${column})`;
-      found.set(statement, { scans, statement });
+    const columns = followed.imageColumns.map((column) => column.name);
+    for (const wanted of wantedIndexes(scan, root, columns)) {
+      const written = wanted.map((column) => root.written[column] ?? quoteIdentifier(column));
+      const statement = `CREATE INDEX ON ${root.label} (${written.join(", ")})`;
+      found.set(statement, { scans: `${scan.schema}.${scan.name}`, statement });
     }
   }
   return [...found.values()];
 }
 
+/** Those columns together that the first condition compares: that is how the rows are found. The others only follow from there. */
+function wantedIndexes(
+  { aliases, conditions }: ScannedTable,
+  { indexes, written }: LargeTable,
+  columns: readonly string[],
+): readonly (readonly string[])[] {
+  const isIndexed = (some: readonly string[]): boolean =>
+    indexes.some(
+      (index) =>
+        index.length >= some.length && index.slice(0, some.length).every((one) => one !== null && some.includes(one)),
+    );
+  const names = aliases.flatMap((alias) => [alias, quoteIdentifier(alias)]);
+  for (const condition of conditions) {
+    const compared = columns.filter((column) =>
+      names.some((alias) => mentions(condition, `${alias}.${written[column] ?? quoteIdentifier(column)}`)),
+    );
+    if (compared.length > 0) return isIndexed(compared) ? [] : [compared];
+  }
+  return columns.map((column) => [column]).filter((one) => !isIndexed(one));
+}
+
+/** And not another name that begins or ends like this one. */
+function mentions(condition: string, column: string): boolean {
+  const around = condition.split(column);
+  return around.some(
+    (before, index) =>
+      index + 1 < around.length &&
+      !NAME_PART.test(before.slice(-1)) &&
+      !NAME_PART.test((around[index + 1] ?? "").slice(0, 1)),
+  );
+}
+
+const NAME_PART = /[\p{L}\p{N}_$"]/u;
+
 interface LargeTable {
   readonly schema: string;
   readonly name: string;
   readonly label: string;
-  /** The columns that an index begins with. */
-  readonly indexed: readonly string[];
+  /** The columns of each index, in its order; null is an expression. */
+  readonly indexes: readonly (readonly (string | null)[])[];
   /** Each column with quotes where it needs them, as EXPLAIN shows it. */
   readonly written: Readonly<Record<string, string>>;
 }
 
 /** The table itself, or the partitioned one that it is a part of; undefined where it is small. */
 async function largeTable(client: Client, schema: string, name: string): Promise<LargeTable | undefined> {
-  const { rows } = await client.query<Record<"schema" | "name" | "label" | "indexed" | "written", string>>(
+  const { rows } = await client.query<Record<"schema" | "name" | "label" | "indexes" | "written", string>>(
     `SELECT n.nspname::text AS schema, c.relname::text AS name, format('%I.%I', n.nspname, c.relname) AS label,
-            (SELECT coalesce(json_agg(a.attname), '[]')::text
-               FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-              WHERE i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL) AS indexed,
+            (SELECT coalesce(json_agg((SELECT json_agg(a.attname ORDER BY k.n)
+                                        FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, n)
+                                        LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+                                       WHERE k.n <= i.indnkeyatts)), '[]')::text
+               FROM pg_index i WHERE i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL) AS indexes,
             (SELECT json_object_agg(a.attname, quote_ident(a.attname))::text
                FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS written
        FROM pg_class part JOIN pg_namespace pn ON pn.oid = part.relnamespace
@@ -120,6 +160,10 @@ async function largeTable(client: Client, schema: string, name: string): Promise
   );
   const [row] = rows;
   if (row === undefined) return undefined;
-  const { indexed, written, ...table } = row;
-  return { ...table, indexed: JSON.parse(indexed) as string[], written: JSON.parse(written) as Record<string, string> };
+  const { indexes, written, ...table } = row;
+  return {
+    ...table,
+    indexes: JSON.parse(indexes) as LargeTable["indexes"],
+    written: JSON.parse(written) as LargeTable["written"],
+  };
 }
