@@ -1790,6 +1790,17 @@ export const MUTATIONS = [
     tests: [FOLLOW_KILLS],
   },
   {
+    name: "follow: a comparison continues although a view was altered since it was interrupted",
+    file: "src/data-plane/follow/compare.ts",
+    replace: [
+      [
+        "isDeepStrictEqual(comparePosition?.fingerprint, now.fingerprint)",
+        "comparePosition !== null || isDeepStrictEqual(now, null)",
+      ],
+    ],
+    tests: ["tests/integration/follow-stops.test.ts"],
+  },
+  {
     name: "follow: a target that lost its rows is followed on",
     file: "src/data-plane/follow/execute-follow.ts",
     replace: [["if (misfit !== undefined) {", 'if (misfit === "") {']],

@@ -1,11 +1,15 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
+import { runToPause } from "../support/batches.ts";
 import { CINEMA, FILM_MART, reasonOf, violations } from "../support/followed-marts.ts";
 import { holdLock } from "../support/hold-lock.ts";
 import { type Bench, openBench } from "../support/pipelines.ts";
 import { until } from "../support/until.ts";
 
-/** A round that is stopped between two chunks: its position stays, and the next run does the round again. */
+/**
+ * A round that is stopped between two chunks: its position stays, and the next run does the round again. A comparison of
+ * everything continues after its last batch.
+ */
 
 let bench: Bench;
 beforeAll(async () => {
@@ -33,6 +37,22 @@ async function stuckInRound(word: string): Promise<{ films: Pipeline; free(): Pr
     return waiting.length > 0 ? true : undefined;
   });
   return { films, free };
+}
+
+const shown = (title: string): string =>
+  `CREATE OR REPLACE VIEW content.shown AS SELECT id AS film_id, ${title} AS title FROM content.film`;
+
+/** It has compared some batches. */
+async function pausedInComparison(): Promise<Pipeline> {
+  await bench.query(shown("title"));
+  const source_query = "SELECT film_id, title FROM content.shown";
+  const follow = { check_every_seconds: 3600 };
+  const films = await bench.create({ ...FILM_MART, source_query, batch_size: 20, follow });
+  await bench.run(films);
+  await bench.store.state.reset(films.id);
+  await runToPause(bench, films);
+  expect((await bench.store.follow.get(films.id)).comparePosition).not.toBeNull();
+  return films;
 }
 
 /** Some of the keys are done; the position is as before, and the next run needs no comparison of everything. */
@@ -78,5 +98,20 @@ it("a runner that stops hands the round back, and the next one does it again", a
   await requireUnfinished(films, before, "handed back");
   await bench.startRunner();
   expect(await bench.ended(films)).toMatchObject({ status: "SUCCESS", strategy: "follow", trigger: "recovery" });
+  expect(await violations(bench, films)).toEqual([]);
+});
+
+it("R4.3 a comparison of everything continues where it was paused", async () => {
+  const films = await pausedInComparison();
+  const run = await bench.run(films);
+  expect(run).toMatchObject({ status: "SUCCESS", resumed: true });
+  expect(run.rows_read).toBeLessThan(200);
+  expect(await violations(bench, films)).toEqual([]);
+});
+
+it("a comparison of everything begins again if a view was altered meanwhile, which may be put back soon", async () => {
+  const films = await pausedInComparison();
+  await bench.query(shown("upper(title)"));
+  expect(await bench.run(films)).toMatchObject({ status: "SUCCESS", resumed: false, rows_read: 200 });
   expect(await violations(bench, films)).toEqual([]);
 });

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { CompareCause, FollowPosition } from "../../domain/follow.ts";
 import { faultPoint } from "../../observability/fault-points.ts";
 import { executeLoad } from "../execute-load.ts";
@@ -14,7 +15,8 @@ export interface WhyEverything {
 /**
  * Compares everything, by a full load. It reads no earlier than at the position: whatever it sees of later changes is
  * computed once more by the next round. So a comparison that was interrupted, and reads its rest later, ends with the
- * position that it began with.
+ * position that it began with. That holds for changes of rows only: if something else was altered meanwhile, such as a view,
+ * which may be put back before the next round looks, it begins again.
  */
 export async function compareEverything(
   session: FollowSession,
@@ -23,7 +25,9 @@ export async function compareEverything(
 ): Promise<EarlyEnd | undefined> {
   const { parts, pipeline, commit, report } = session.run;
   const { comparePosition } = await parts.store.follow.get(pipeline.id);
-  const opened = await session.target("everything", comparePosition !== null);
+  const mayContinue = isDeepStrictEqual(comparePosition?.fingerprint, now.fingerprint);
+  if (comparePosition !== null && !mayContinue) await session.releaseTarget();
+  const opened = await session.target("everything", mayContinue);
   const load = { ...opened, notes: [noteOf(reason, opened.resumed), ...opened.notes] };
   const begun = opened.startsAnew ? null : comparePosition;
   if (begun === null) await commit.noteCompareBegins(now, reason, session.tables);
