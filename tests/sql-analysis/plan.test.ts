@@ -474,7 +474,7 @@ describe("follow.tables", () => {
     const rules = { allowedSchemas: ["content"] };
     const examine = async (keys: string) => {
       const { plan } = await planOf(sql, "id", { "content.rating": { keys } });
-      for (const statement of statementsToExamine(plan)) await auditQuery(following.client, statement, rules);
+      for (const { statement } of statementsToExamine(plan)) await auditQuery(following.client, statement, rules);
     };
     await examine(
       "SELECT f.id FROM changed c JOIN present.film f ON f.studio_id = c.score JOIN content.flag x ON x.film_id = f.id",
@@ -493,12 +493,13 @@ describe("follow.tables", () => {
     const view = "SELECT r.id FROM content.rated r";
     await plan(view, "SELECT id FROM changed");
     for (const [keys, why] of [
-      ["SELECT x.n FROM changed c JOIN marts.changes x (n) ON true", "outside the allowed schemas"],
+      ["SELECT x.n FROM changed c JOIN marts.changes x (n) ON true", "marts"],
       ["SELECT c.id FROM changed c WHERE pg_sleep(1) IS NOT NULL", "pg_sleep"],
       ["SELECT c.id FROM changed c WHERE set_config('role', 'x', true) <> ''", "set_config"],
       ["SELECT c.id FROM changed c WHERE query_to_xml('SELECT 1', true, true, '') IS NULL", "query_to_xml"],
     ] as const) {
-      await expect(plan(view, keys), keys).rejects.toThrow(why);
+      const table = "content.rating";
+      expect((await plan(view, keys)).refusals, keys).toMatchObject([{ table, message: expect.stringContaining(why) }]);
     }
     await following.client.query(
       "CREATE OR REPLACE VIEW content.rated AS SELECT r.id, r.film_id FROM content.rating r WHERE pg_sleep(1) IS NOT NULL",

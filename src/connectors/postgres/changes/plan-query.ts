@@ -1,7 +1,8 @@
-import { VitrinaError } from "../../../domain/error-catalogue.ts";
+import type { SqlSession } from "../../../domain/sql-session.ts";
 import { statementsToExamine } from "../../../sql-analysis/examinable.ts";
+import type { FollowPlan, FollowRefusal } from "../../../sql-analysis/follow-plan.ts";
 import { planFollow } from "../../../sql-analysis/plan-follow.ts";
-import { auditQuery, type GuardRules } from "../../../sql-guard/guard.ts";
+import { auditQuery, findInQuery, type GuardRules } from "../../../sql-guard/guard.ts";
 import type { PlanMaker } from "./follower.ts";
 import { readQueryFacts } from "./query-facts.ts";
 
@@ -17,17 +18,22 @@ export function planQuery(rules: GuardRules): PlanMaker {
     isExamined = false;
     const plan = await planFollow(await readQueryFacts(session, query), key, tables);
     const isWritten = Object.values(tables).some((choice) => "keys" in choice);
-    if (isWritten) for (const statement of statementsToExamine(plan)) await auditKeys(session, statement, rules);
-    return plan;
+    if (!isWritten || plan.refusals.length > 0) return plan;
+    return { ...plan, refusals: await refusedKeys(session, plan, rules) };
   };
 }
 
-async function auditKeys(...[session, statement, rules]: Parameters<typeof auditQuery>): Promise<void> {
-  try {
-    await auditQuery(session, statement, rules);
-  } catch (error) {
-    if (!(error instanceof VitrinaError) || error.code !== "QUERY_REFUSED") throw error;
-    const message = `\`keys\` under follow.tables, as they are put into a statement: ${error.message}`;
-    throw new VitrinaError("QUERY_REFUSED", message, { cause: error });
+async function refusedKeys(
+  session: SqlSession,
+  plan: FollowPlan,
+  rules: GuardRules,
+): Promise<readonly FollowRefusal[]> {
+  const refused: FollowRefusal[] = [];
+  for (const { table, statement } of statementsToExamine(plan)) {
+    const [found] = await findInQuery(session, statement, rules);
+    if (found === undefined) continue;
+    const message = `The keys of ${table} are refused: ${found.what}.`;
+    refused.push({ table, message, wayOut: "Correct follow.tables." });
   }
+  return refused;
 }
