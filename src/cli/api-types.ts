@@ -793,6 +793,10 @@ export interface Operations {
     answer: {
       readonly pipeline: string;
       readonly connection: string;
+      /** PAUSED or FAILED: no change starts a run. */
+      readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "CANCEL_REQUESTED" | "PAUSED" | "FAILED";
+      /** False: no change starts a run. */
+      readonly enabled: boolean;
       /** False: the next run compares everything. */
       readonly following: boolean;
       /** The snapshot of the source that is in the mart. */

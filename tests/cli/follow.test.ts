@@ -65,6 +65,12 @@ describe("follow", () => {
     expect(table.stdout).toMatch(/^tagged +0\.0 s +0 .* \d+:\d+$/m);
   });
 
+  it("status: says of a pipeline that does nothing by itself why not", async () => {
+    await bench.database.query("UPDATE etl.etl_pipelines SET enabled = false WHERE name = 'tagged'");
+    expect((await bench.cli(["follow", "status"])).stderr).toMatch(/^tagged is disabled: no change starts a run\./m);
+    await bench.database.query("UPDATE etl.etl_pipelines SET enabled = true WHERE name = 'tagged'");
+  });
+
   it("script: names a pipeline that is left out on standard error, and fails", async () => {
     await bench.database.query("CREATE TABLE content.passing (id bigint PRIMARY KEY, title text)");
     await bench.database.query("GRANT SELECT ON content.passing TO vitrina_reader");

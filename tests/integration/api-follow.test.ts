@@ -261,6 +261,8 @@ describe("the status", () => {
     expect((await api.get("/pipelines/films/follow")).body).toMatchObject({
       pipeline: "films",
       connection: "main",
+      status: "IDLE",
+      enabled: true,
       following: false,
       position: null,
       lag_seconds: null,

@@ -159,7 +159,7 @@ describe("old values", () => {
     const query = await source.follow(child("plain"));
     await expect(query.start()).rejects.toMatchObject({
       code: "CHANGES_NOT_RECORDED",
-      message: `The replica identity of content.plain lacks parent: when a row gets another parent, the old one is unknown. Run: ALTER TABLE "content"."plain" REPLICA IDENTITY FULL;, or cheaper, if these columns are NOT NULL: CREATE UNIQUE INDEX … ON "content"."plain" ("id", "parent"); ALTER TABLE "content"."plain" REPLICA IDENTITY USING INDEX …;`,
+      message: `The replica identity of content.plain lacks parent: when a row gets another parent, the old one is unknown. Run: ALTER TABLE "content"."plain" REPLICA IDENTITY FULL; Or, which is cheaper, if these columns are NOT NULL: CREATE UNIQUE INDEX … ON "content"."plain" ("id", "parent"); ALTER TABLE "content"."plain" REPLICA IDENTITY USING INDEX …;`,
     });
     await source.query("ALTER PUBLICATION changes DROP TABLE content.plain");
   });

@@ -158,7 +158,10 @@ function sayNotes(cli: Cli, all: readonly FollowStatus[]): void {
   if (cli.isJson) return;
   const kept = new Map(all.flatMap(({ slot }) => (slot === null ? [] : [[slot.name, slot.kept_bytes]])));
   for (const [name, bytes] of kept) cli.terminal.say(`The slot ${name} keeps ${mebibytes(bytes)} of WAL.`);
-  for (const { pipeline, following, compare_reason, note } of all) {
+  for (const { pipeline, status, enabled, following, compare_reason, note } of all) {
+    const resting = enabled ? (status === "FAILED" || status === "PAUSED") && status : "disabled";
+    if (resting)
+      cli.terminal.say(`${pipeline} is ${resting}: no change starts a run. vitrina status ${pipeline} says more.`);
     if (compare_reason !== null)
       cli.terminal.say(`${pipeline}: why the whole mart was last compared: ${compare_reason}`);
     if (!following) cli.terminal.say(`${pipeline}: the next run compares the whole mart.`);

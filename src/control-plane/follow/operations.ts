@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { PIPELINE_MODES } from "../../domain/pipeline.ts";
+import { PIPELINE_STATUSES } from "../../domain/pipeline-status.ts";
 import { answer } from "../openapi.ts";
 import { idParams } from "../parameters.ts";
 import { problems } from "../problem.ts";
@@ -48,6 +49,8 @@ export type PlanAnswer = z.infer<typeof planSchema>;
 const statusSchema = z.object({
   pipeline: z.string(),
   connection: z.string(),
+  status: z.enum(PIPELINE_STATUSES).describe("PAUSED or FAILED: no change starts a run."),
+  enabled: z.boolean().describe("False: no change starts a run."),
   following: z.boolean().describe("False: the next run compares everything."),
   position: z.string().nullable().describe("The snapshot of the source that is in the mart."),
   changes_waiting: z

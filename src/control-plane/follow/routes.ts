@@ -64,6 +64,8 @@ async function statusOf(parts: ApiParts, pipeline: Pipeline): Promise<FollowStat
   return {
     pipeline: pipeline.name,
     connection: pipeline.source_connection,
+    status: pipeline.status,
+    enabled: pipeline.enabled,
     following: position !== null,
     position: position?.snapshot ?? null,
     changes_waiting: waiting?.changes ?? null,

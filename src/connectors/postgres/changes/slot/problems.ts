@@ -116,7 +116,7 @@ function remedyFor({ name, primaryKey }: PublishedPart, needed: readonly string[
   const byIndex =
     primaryKey.length === 0
       ? ""
-      : `, or cheaper, if these columns are NOT NULL: CREATE UNIQUE INDEX … ON ${table} (${columns}); ALTER TABLE ${table} REPLICA IDENTITY USING INDEX …;`;
+      : ` Or, which is cheaper, if these columns are NOT NULL: CREATE UNIQUE INDEX … ON ${table} (${columns}); ALTER TABLE ${table} REPLICA IDENTITY USING INDEX …;`;
   return `Run: ALTER TABLE ${table} REPLICA IDENTITY FULL;${byIndex}`;
 }
 
