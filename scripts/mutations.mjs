@@ -1849,7 +1849,7 @@ export const MUTATIONS = [
     replace: [
       [
         "    const stop = await observer.timeStage(",
-        "    if (state.sweepWanted) await sweep(session, round);\n    const stop = await observer.timeStage(",
+        "    if (state.sweepWanted) await sweep(session, round, state.sweepNext);\n    const stop = await observer.timeStage(",
       ],
     ],
     tests: [SWEEPS],
