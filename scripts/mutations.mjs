@@ -1844,6 +1844,12 @@ export const MUTATIONS = [
     tests: [SWEEPS],
   },
   {
+    name: "waiting: what comes due between a claim and the next look is overlooked",
+    file: "src/meta-store/postgres/schedules.ts",
+    replace: [["coalesce($2::timestamptz, '-infinity')", "greatest(clock.now, $2::timestamptz)"]],
+    tests: ["tests/integration/waiting.test.ts"],
+  },
+  {
     name: "sweep: it compares before what is pending was followed",
     file: "src/data-plane/follow/execute-follow.ts",
     replace: [

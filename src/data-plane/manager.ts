@@ -31,6 +31,7 @@ export class PipelineManager {
   readonly #parts: ManagerParts;
   /** By lane, so that comparing never keeps a load waiting. */
   readonly #running: Record<RunLane, Set<Promise<void>>> = { write: new Set(), read: new Set() };
+  #lookedAt: Date | null = null;
 
   constructor(parts: ManagerParts) {
     this.#parts = parts;
@@ -44,7 +45,9 @@ export class PipelineManager {
   async lookAfter(): Promise<number> {
     const { store, log, runnerId } = this.#parts;
     for (const rescued of await store.queue.rescueExpired(runnerId)) this.#tellRescue(rescued);
-    return runSchedules(store.schedules, log);
+    const look = await runSchedules(store.schedules, log, this.#lookedAt);
+    this.#lookedAt = look.now;
+    return look.nextDueMs;
   }
 
   /** The lost runner can no longer say why its run failed, so this one does. */

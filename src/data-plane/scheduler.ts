@@ -9,19 +9,25 @@ const SCHEDULES_PER_LOOK = 100;
 /** Another runner was faster, or the row is locked: checking again at once would only spin. */
 const LOOK_AGAIN_MS = 250;
 
+export interface Look {
+  /** When this was, by the meta-store's clock. */
+  readonly now: Date;
+  /** Until the next one is due, or a waiting one may be tried again; `Infinity` when nothing is planned. */
+  readonly nextDueMs: number;
+}
+
 /**
  * Requests the run of each pipeline that is due, and plans those that have no due time yet. Any number of runners may
- * do so at once. Returns the milliseconds until the next one is due, or until a waiting one may be tried again;
- * `Infinity` when nothing is planned.
+ * do so at once. `since`: when this was done before.
  */
-export async function runSchedules(store: ScheduleStore, log: Log): Promise<number> {
+export async function runSchedules(store: ScheduleStore, log: Log, since: Date | null): Promise<Look> {
   await store.requestSweeps();
-  const { now, nextAttemptAt, schedules } = await store.upcoming(SCHEDULES_PER_LOOK);
+  const { now, nextAttemptAt, schedules } = await store.upcoming(SCHEDULES_PER_LOOK, since);
   const due = schedules.filter(({ nextRunAt: at }) => at === null || at <= now);
   const waits = schedules.slice(due.length).map(({ nextRunAt: at }) => msUntil(at, now));
   if (nextAttemptAt !== null) waits.push(msUntil(nextAttemptAt, now));
   for (const pipeline of due) waits.push(await advance(store, pipeline, now, log));
-  return due.length === SCHEDULES_PER_LOOK ? 0 : Math.min(...waits);
+  return { now, nextDueMs: due.length === SCHEDULES_PER_LOOK ? 0 : Math.min(...waits) };
 }
 
 /** Returns the milliseconds until this pipeline must be checked again. */

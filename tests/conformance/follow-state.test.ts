@@ -233,7 +233,7 @@ describe("sweeps", () => {
     database.query("UPDATE etl.etl_pipelines SET next_sweep_at = now() - interval '1 minute' WHERE id = $1", [id]);
 
   async function advance({ id }: Pipeline): Promise<string> {
-    const { now, schedules } = await store.schedules.upcoming(1000);
+    const { now, schedules } = await store.schedules.upcoming(1000, null);
     const found = schedules.find((schedule) => schedule.id === id && schedule.what === "sweep");
     if (found === undefined) throw new Error("no sweep is planned");
     return store.schedules.advance(found, { kind: "next", nextRunAt: new Date(now.getTime() + 3_600_000) });

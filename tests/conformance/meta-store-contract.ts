@@ -47,7 +47,7 @@ export async function createClaimed(
 }
 
 export async function findSchedule(store: MetaStore, id: PipelineId): Promise<ScheduledPipeline> {
-  const { schedules } = await store.schedules.upcoming(1000);
+  const { schedules } = await store.schedules.upcoming(1000, null);
   const found = schedules.find((schedule) => schedule.id === id);
   if (found === undefined) throw new Error("the pipeline has no schedule");
   return found;
@@ -394,18 +394,18 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         await create({ schedule_interval: "1h", enabled: false });
         await harness.planRun(second.id, 60);
         await harness.planRun(third.id, 120);
-        const { now, schedules } = await store.schedules.upcoming(10);
+        const { now, schedules } = await store.schedules.upcoming(10, null);
         expect(schedules).toMatchObject([
           { id: first.id, name: "a", schedule: "0 3 * * * Asia/Tokyo", nextRunAt: null },
           { id: second.id, name: "b", schedule: "@daily", nextRunAt: expect.any(Date) },
           { id: third.id, name: "c", schedule: "1h", nextRunAt: expect.any(Date) },
         ]);
         expect(Math.abs(now.getTime() - Date.now())).toBeLessThan(3_600_000);
-        expect((await store.schedules.upcoming(1)).schedules).toHaveLength(1);
+        expect((await store.schedules.upcoming(1, null)).schedules).toHaveLength(1);
       });
 
       it("say what time it is even when there are none", async () => {
-        expect(await store.schedules.upcoming(10)).toEqual({
+        expect(await store.schedules.upcoming(10, null)).toEqual({
           now: expect.any(Date),
           nextAttemptAt: null,
           schedules: [],
@@ -476,7 +476,7 @@ export function describeMetaStore(name: string, open: () => Promise<MetaStoreHar
         expect(await store.schedules.advance(await scheduleOf(id), { kind: "refused", error: "It is nonsense." })).toBe(
           "moved",
         );
-        expect((await store.schedules.upcoming(10)).schedules).toEqual([]);
+        expect((await store.schedules.upcoming(10, null)).schedules).toEqual([]);
         await store.pipelines.update(id, { schedule_interval: "1h" }, { author: "t" });
         expect(await scheduleOf(id)).toMatchObject({ schedule: "1h", nextRunAt: null });
       });

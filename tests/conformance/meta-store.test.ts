@@ -213,7 +213,7 @@ describe("schedules", () => {
     expect(await store.pipelines.update(id, { schedule_interval: "1h" }, { author: "t" })).toMatchObject(unplanned);
     await harness.planRun(id, 3600);
     expect(await store.pipelines.update(id, { enabled: false }, { author: "t" })).toMatchObject(unplanned);
-    expect((await store.schedules.upcoming(10)).schedules).toEqual([]);
+    expect((await store.schedules.upcoming(10, null)).schedules).toEqual([]);
     expect(await store.pipelines.update(id, { enabled: true }, { author: "t" })).toMatchObject(unplanned);
     await harness.planRun(id, 3600);
     await database.query("UPDATE etl.etl_pipelines SET schedule_interval = NULL");

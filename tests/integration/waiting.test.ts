@@ -189,6 +189,24 @@ describe("a pipeline that waits", () => {
     await requireWhole(pipeline);
   });
 
+  it("is told to a runner if its time has come since it looked before, when there was nothing to claim yet", async () => {
+    const { id } = await waitingForEver();
+    const looked = await store.schedules.upcoming(1, null);
+    expect(looked.nextAttemptAt).toEqual((await store.pipelines.get(id)).waiting?.until);
+    await stopRunner();
+    await database.query(
+      "UPDATE etl.etl_pipelines SET not_before = clock_timestamp() + interval '2 ms' WHERE id = $1",
+      [id],
+    );
+    const overdue = await until("its time has come", async () => {
+      const look = await store.schedules.upcoming(1, looked.now);
+      expect(look.nextAttemptAt).not.toBeNull();
+      return Number(look.nextAttemptAt) < Number(look.now) && look;
+    });
+    // Once is enough: if it is not claimed then, no place is free for it.
+    expect((await store.schedules.upcoming(1, overdue.now)).nextAttemptAt).toBeNull();
+  });
+
   it("is not taken before its time, by nobody", async () => {
     const pipeline = await waitingForEver();
     expect(await store.queue.claimNext(randomUUID(), 3000)).toBeUndefined();

@@ -107,8 +107,11 @@ export interface RescuedRun {
 }
 
 export interface ScheduleStore {
-  /** The schedules that come first: those without a plan, then by due time; and the time by the server's clock. */
-  upcoming(limit: number): Promise<UpcomingSchedules>;
+  /**
+   * The schedules that come first: those without a plan, then by due time; and the time by the server's clock. `since`: the
+   * time of the look before; a pipeline whose waiting has ended since then is told, because nobody may have claimed it.
+   */
+  upcoming(limit: number, since: Date | null): Promise<UpcomingSchedules>;
   /** Moves the schedule on from where it was read. When it was due and the pipeline is idle, or failed by trouble that may pass, its run is requested. */
   advance(pipeline: ScheduledPipeline, plan: SchedulePlan): Promise<ScheduleOutcome>;
   /** Requests the run of each idle pipeline whose sweep came due while it was busy. */

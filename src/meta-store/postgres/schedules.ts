@@ -12,7 +12,7 @@ const UPCOMING = `
     FROM (SELECT clock_timestamp() AS now) AS clock
    CROSS JOIN LATERAL (
       SELECT min(not_before) AS at FROM etl.etl_pipelines
-       WHERE enabled AND status IN (${CLAIMABLE}) AND not_before > clock.now) AS next_attempt
+       WHERE enabled AND status IN (${CLAIMABLE}) AND not_before > coalesce($2::timestamptz, '-infinity')) AS next_attempt
     LEFT JOIN LATERAL (
       (SELECT id, name, 'run' AS what, schedule_interval AS schedule, next_run_at AS due FROM etl.etl_pipelines
         WHERE enabled AND schedule_interval IS NOT NULL AND schedule_error IS NULL
@@ -89,8 +89,8 @@ const advancedRow = z.object({ fires: z.boolean().nullable() });
 
 export function scheduleStore(pool: Pool): ScheduleStore {
   return {
-    upcoming: asking("read the schedules", async (limit) => {
-      const { rows } = await pool.query(UPCOMING, [limit]);
+    upcoming: asking("read the schedules", async (limit, since) => {
+      const { rows } = await pool.query(UPCOMING, [limit, since]);
       const schedules = rowsOf(scheduleRow, { rows: rows.filter(({ id }) => id !== null) });
       return { ...decodeRow(clockRow, rows[0]), schedules };
     }),
