@@ -66,8 +66,8 @@ export interface SourceInspector {
   changesState(tables: readonly FollowedTable[]): Promise<ChangesState>;
   /** The SQL that its owner runs so that the changes of these tables, and of no others, are recorded. */
   changesScript(tables: readonly FollowedTable[], purpose: ScriptPurpose): Promise<string>;
-  /** What is recorded and not in these marts yet, by their pipelines. */
-  changesWaiting(positions: readonly WatchedPosition[]): Promise<ReadonlyMap<string, WaitingChanges>>;
+  /** What is recorded and not in these marts yet. */
+  changesWaiting(positions: readonly WatchedPosition[]): Promise<WaitingAtSource>;
   /** Examines the query, too. On a connection of its own, which the signal ends. */
   preview(request: PreviewRequest, signal: AbortSignal): Promise<Preview>;
   close(): Promise<void>;
@@ -106,12 +106,19 @@ export interface ChangesState {
   readonly warnings: readonly string[];
 }
 
+export interface WaitingAtSource {
+  /** By pipeline; none where nothing is recorded. */
+  readonly byPipeline: ReadonlyMap<string, WaitingChanges>;
+  /** Where changes come from a replication slot: what the server keeps for it. Known even where nothing could be counted. */
+  readonly slot?: { readonly name: string; readonly keptBytes: number } | undefined;
+  /** Why the changes could not be counted, although there is a slot: much WAL takes long to decode. */
+  readonly uncounted?: VitrinaError | undefined;
+}
+
 export interface WaitingChanges {
   readonly changes: number;
   /** Null where none waits. */
   readonly oldestSeconds: number | null;
-  /** Where changes come from a replication slot: what the server keeps for it. */
-  readonly slot?: { readonly name: string; readonly keptBytes: number } | undefined;
 }
 
 /**

@@ -90,7 +90,7 @@ describe("R9 the metrics of the runners", () => {
 describe("R9 the metrics of the API", () => {
   it("tell the status, the last success, the watermark and the rejects of each pipeline", async () => {
     const { api, database } = scenario;
-    const names = ["changes", "compared", "failing", "followed", "pushed", "refusing", "streamed", "taken"];
+    const names = ["by_slot", "changes", "compared", "failing", "followed", "pushed", "refusing", "streamed", "taken"];
     expect(api.labelValues("vitrina_pipeline_status", "pipeline")).toEqual(names);
     for (const pipeline of names) {
       const ill = pipeline === "failing";
@@ -113,10 +113,15 @@ describe("R9 the metrics of the API", () => {
 
   it("tell how far behind a mart is that follows, and what sweeps repaired", () => {
     for (const metric of ["lag_seconds", "changes_waiting", "repaired_rows"]) {
-      expect(scenario.api.labelValues(`vitrina_follow_${metric}`, "pipeline"), metric).toEqual(["followed"]);
+      expect(scenario.api.labelValues(`vitrina_follow_${metric}`, "pipeline"), metric).toEqual(["by_slot", "followed"]);
       expect(scenario.api.value(`vitrina_follow_${metric}`), metric).toBe(0);
     }
     expect(scenario.api.value("vitrina_follow_last_compare_timestamp_seconds")).toBeGreaterThan(0);
+  });
+
+  it("tell how much WAL a source keeps for the slot that is followed", () => {
+    expect(scenario.api.labelValues("vitrina_follow_slot_kept_bytes", "connection")).toEqual(["shop"]);
+    expect(scenario.api.value("vitrina_follow_slot_kept_bytes", { slot: "vitrina" })).toBeGreaterThan(0);
   });
 
   it("tell that one runner lives; the one that was stopped signed off", () => {

@@ -1,5 +1,6 @@
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { openSourceInspector } from "../../src/connectors/postgres/source-inspector.ts";
 import type { FollowPosition } from "../../src/domain/follow.ts";
 import { type FollowedQuery, type FollowedSource, keyedTable, openFollowedSource } from "../support/followed-source.ts";
 import { type SlotServer, startSlotServer } from "../support/slot-server.ts";
@@ -130,6 +131,41 @@ describe("the slot", () => {
       "the change is on the disk",
       async () => (await watch.changedSince([watched("p", position)]))[0] === "p",
     );
+  });
+});
+
+describe("what the slot keeps", () => {
+  const ask = async (position: FollowPosition, timeoutMs: number) => {
+    const inspector = openSourceInspector({ ...source.config, allowedSchemas: ["content"], timeoutMs });
+    try {
+      return await inspector.changesWaiting([watched("p", position)]);
+    } finally {
+      await inspector.close();
+    }
+  };
+
+  it("is told together with the changes that wait", async () => {
+    const position = await films.start();
+    await fill(30);
+    await change(6);
+    await source.query("CHECKPOINT");
+    const { byPipeline, slot, uncounted } = await ask(position, 60_000);
+    expect(uncounted).toBeUndefined();
+    expect(byPipeline.get("p")).toEqual({ changes: 1, oldestSeconds: expect.any(Number) });
+    expect(slot).toEqual({ name: "keeping", keptBytes: expect.any(Number) });
+    expect(slot?.keptBytes).toBeGreaterThan(30 * MIB);
+  });
+
+  it("is told also where there is no time to count the changes", async () => {
+    const position = await films.start();
+    const holder = await source.connect();
+    await holder.query("BEGIN; SELECT pg_advisory_xact_lock(7116506, hashtext('keeping'))");
+    expect(await ask(position, 300)).toEqual({
+      byPipeline: new Map(),
+      slot: { name: "keeping", keptBytes: expect.any(Number) },
+      uncounted: expect.objectContaining({ code: "STATEMENT_TIMEOUT" }),
+    });
+    await holder.query("COMMIT");
   });
 });
 

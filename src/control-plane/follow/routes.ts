@@ -1,4 +1,4 @@
-import type { SourceInspector, SourceRef, WaitingChanges } from "../../connectors/inspector.ts";
+import type { SourceInspector, SourceRef, WaitingAtSource } from "../../connectors/inspector.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { FollowPosition } from "../../domain/follow.ts";
 import type { Pipeline, PipelineConfig } from "../../domain/pipeline.ts";
@@ -82,13 +82,17 @@ async function statusOf(parts: ApiParts, pipeline: Pipeline): Promise<FollowStat
     last_repaired: state.lastRepaired,
     tables: [...state.tables],
     slot: waiting?.slot === undefined ? null : { name: waiting.slot.name, kept_bytes: waiting.slot.keptBytes },
-    note: waiting !== undefined && "note" in waiting ? waiting.note : null,
+    note: waiting?.note ?? null,
   };
 }
 
-type Waiting =
-  | WaitingChanges
-  | { readonly changes: null; readonly oldestSeconds: null; readonly slot: undefined; readonly note: string };
+interface WaitingForMart {
+  readonly changes: number | null;
+  readonly oldestSeconds: number | null;
+  readonly slot: WaitingAtSource["slot"];
+  /** Why the changes are not known. */
+  readonly note: string | null;
+}
 
 /** A source that is away does not keep anybody from seeing what the meta-store knows. */
 async function askWaiting(
@@ -96,19 +100,23 @@ async function askWaiting(
   pipeline: Pipeline,
   position: FollowPosition,
   tables: readonly string[],
-): Promise<Waiting> {
+): Promise<WaitingForMart> {
   try {
     const { id: pipelineId } = pipeline;
-    const found = await withSource(parts, pipeline, (source) =>
+    const { byPipeline, slot, uncounted } = await withSource(parts, pipeline, (source) =>
       source.changesWaiting([{ pipelineId, position, tables }]),
     );
-    return found.get(pipelineId) ?? unknown("The source does not record its changes.");
+    const found = byPipeline.get(pipelineId);
+    if (found !== undefined) return { ...found, slot, note: null };
+    return unknown(uncounted === undefined ? "The source does not record its changes." : couldNotAsk(uncounted), slot);
   } catch (error) {
     if (!(error instanceof VitrinaError) || error.code === "INTERNAL") throw error;
-    return unknown(`The source could not be asked what waits (${error.code}).`);
+    return unknown(couldNotAsk(error));
   }
 }
 
-function unknown(note: string): Waiting {
-  return { changes: null, oldestSeconds: null, slot: undefined, note };
+const couldNotAsk = ({ code }: VitrinaError): string => `The source could not be asked what waits (${code}).`;
+
+function unknown(note: string, slot?: WaitingAtSource["slot"]): WaitingForMart {
+  return { changes: null, oldestSeconds: null, slot, note };
 }

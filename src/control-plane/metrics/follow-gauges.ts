@@ -1,5 +1,5 @@
 import { Gauge, type Registry } from "prom-client";
-import type { WaitingChanges } from "../../connectors/inspector.ts";
+import type { WaitingAtSource, WaitingChanges } from "../../connectors/inspector.ts";
 import type { FollowingPipeline } from "../../meta-store/ports/follow.ts";
 import type { ApiParts } from "../api.ts";
 
@@ -42,9 +42,12 @@ export function createFollowGauges(parts: LagParts): FollowGauges {
       }
       for (const gauge of Object.values(gauges)) gauge.reset();
       if (now - known.at > LONGEST_KNOWN_MS) return;
-      for (const { pipeline, changes, oldestSeconds } of known.answers) {
-        gauges.waiting.set({ pipeline }, changes);
-        gauges.lag.set({ pipeline }, oldestSeconds === null ? 0 : oldestSeconds + (now - known.at) / 1000);
+      for (const { connection, slot, marts } of known.answers) {
+        if (slot !== undefined) gauges.kept.set({ connection, slot: slot.name }, slot.keptBytes);
+        for (const { pipeline, changes, oldestSeconds } of marts) {
+          gauges.waiting.set({ pipeline }, changes);
+          gauges.lag.set({ pipeline }, oldestSeconds === null ? 0 : oldestSeconds + (now - known.at) / 1000);
+        }
       }
     },
     async close() {
@@ -54,18 +57,27 @@ export function createFollowGauges(parts: LagParts): FollowGauges {
 }
 
 function createGauges(registry: Registry) {
-  const gauge = (name: string, help: string) =>
-    new Gauge({ name: `vitrina_follow_${name}`, help, labelNames: ["pipeline"], registers: [registry] });
+  const gauge = (name: string, help: string, labelNames = ["pipeline"]) =>
+    new Gauge({ name: `vitrina_follow_${name}`, help, labelNames, registers: [registry] });
   return {
     waiting: gauge(
       "changes_waiting",
       "Changes that the source has recorded and that are not in the mart yet; none while the source does not answer.",
     ),
     lag: gauge("lag_seconds", "The age of the oldest change that is not in the mart yet; 0 when none waits."),
+    kept: gauge(
+      "slot_kept_bytes",
+      "WAL that the server of a source keeps for the replication slot that marts follow; none where triggers record changes.",
+      ["connection", "slot"],
+    ),
   };
 }
 
-type Answered = WaitingChanges & { readonly pipeline: string };
+interface Answered {
+  readonly connection: string;
+  readonly slot: WaitingAtSource["slot"];
+  readonly marts: readonly (WaitingChanges & { readonly pipeline: string })[];
+}
 
 /** A source that does not answer is left out: its lag is unknown, and the runs that fail say so. */
 async function askSources({ store, inspector, log }: LagParts): Promise<readonly Answered[]> {
@@ -77,19 +89,24 @@ async function askSources({ store, inspector, log }: LagParts): Promise<readonly
   const answers = [...bySource.values()].map(async (pipelines): Promise<readonly Answered[]> => {
     const [of] = pipelines;
     if (of === undefined) return [];
+    const { source_connection: connection } = of;
     try {
       const source = await inspector.source(of);
       try {
-        const found = await source.changesWaiting(pipelines.map(({ id, ...rest }) => ({ pipelineId: id, ...rest })));
-        return pipelines.flatMap(({ id, name: pipeline }) => {
-          const waiting = found.get(id);
+        const { byPipeline, slot, uncounted } = await source.changesWaiting(
+          pipelines.map(({ id, ...rest }) => ({ pipelineId: id, ...rest })),
+        );
+        if (uncounted !== undefined) log.debug({ err: uncounted, connection }, "the source did not say what waits");
+        const marts = pipelines.flatMap(({ id, name: pipeline }) => {
+          const waiting = byPipeline.get(id);
           return waiting === undefined ? [] : [{ ...waiting, pipeline }];
         });
+        return [{ connection, slot, marts }];
       } finally {
         await source.close();
       }
     } catch (error) {
-      log.debug({ err: error, connection: of.source_connection }, "the source did not say what waits");
+      log.debug({ err: error, connection }, "the source did not say what waits");
       return [];
     }
   });

@@ -1,7 +1,7 @@
 import type { SqlSession } from "../../../domain/sql-session.ts";
 import type { FollowedTable } from "../../../sql-analysis/follow-plan.ts";
 import type { WatchedPosition } from "../../follower.ts";
-import type { ChangesState, ScriptPurpose, WaitingChanges } from "../../inspector.ts";
+import type { ChangesState, ScriptPurpose, WaitingAtSource } from "../../inspector.ts";
 import { mergedTables, type RecordedTable, recordedName, watchedTables } from "./recorder.ts";
 import type { RecordingProblem } from "./recording-problems.ts";
 
@@ -9,7 +9,7 @@ import type { RecordingProblem } from "./recording-problems.ts";
 export interface ChangesInspection {
   state(session: SqlSession, tables: readonly FollowedTable[]): Promise<ChangesState>;
   scriptFor(session: SqlSession, tables: readonly FollowedTable[], purpose: ScriptPurpose): Promise<string>;
-  waiting(session: SqlSession, positions: readonly WatchedPosition[]): Promise<ReadonlyMap<string, WaitingChanges>>;
+  waiting(session: SqlSession, positions: readonly WatchedPosition[]): Promise<WaitingAtSource>;
 }
 
 /** Of several pipelines together, without those whose changes are left to the sweep. */

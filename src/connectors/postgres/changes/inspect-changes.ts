@@ -3,7 +3,7 @@ import type { SqlSession } from "../../../domain/sql-session.ts";
 import { sqlState } from "../../../postgres/errors.ts";
 import type { FollowedTable } from "../../../sql-analysis/follow-plan.ts";
 import type { WatchedPosition } from "../../follower.ts";
-import type { ChangesState, ScriptPurpose, WaitingChanges } from "../../inspector.ts";
+import type { ChangesState, ScriptPurpose, WaitingAtSource, WaitingChanges } from "../../inspector.ts";
 import { asComments, type ChangesInspection, readerOf, recordedTables, stateOf } from "./changes-inspection.ts";
 import { type ChangesDiff, changesDiff } from "./install.ts";
 import { CHANGES_SCHEMA, recordedName } from "./recorder.ts";
@@ -71,20 +71,16 @@ const WAITING = `
 const NOT_THERE = ["42P01", "3F000", "42501"];
 
 /** Nothing is known where nothing is recorded. */
-async function changesWaiting(
-  session: SqlSession,
-  positions: readonly WatchedPosition[],
-): Promise<ReadonlyMap<string, WaitingChanges>> {
+async function changesWaiting(session: SqlSession, positions: readonly WatchedPosition[]): Promise<WaitingAtSource> {
   const asked = positions.map(({ position, tables }, n) => ({ n, snapshot: position.snapshot, relations: tables }));
   const { rows } = await session.query(WAITING, [JSON.stringify(asked)]).catch((error: unknown) => {
     if (NOT_THERE.includes(sqlState(error) ?? "")) return { rows: [] };
     throw error;
   });
-  return new Map(
-    rows.flatMap(({ n, changes, seconds }): [string, WaitingChanges][] => {
-      const one = positions[Number(n)];
-      const oldestSeconds = seconds == null ? null : Number(seconds);
-      return one === undefined ? [] : [[one.pipelineId, { changes: Number(changes), oldestSeconds }]];
-    }),
-  );
+  const byPipeline = rows.flatMap(({ n, changes, seconds }): [string, WaitingChanges][] => {
+    const one = positions[Number(n)];
+    const oldestSeconds = seconds == null ? null : Number(seconds);
+    return one === undefined ? [] : [[one.pipelineId, { changes: Number(changes), oldestSeconds }]];
+  });
+  return { byPipeline: new Map(byPipeline) };
 }

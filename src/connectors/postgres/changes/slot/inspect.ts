@@ -1,11 +1,12 @@
 import type { SqlSession } from "../../../../domain/sql-session.ts";
 import type { WatchedPosition } from "../../../follower.ts";
-import type { WaitingChanges } from "../../../inspector.ts";
+import type { WaitingAtSource, WaitingChanges } from "../../../inspector.ts";
+import { sourceError } from "../../read-session.ts";
 import { asComments, type ChangesInspection, readerOf, recordedTables, stateOf } from "../changes-inspection.ts";
 import { type RecordedTable, recordedName } from "../recorder.ts";
 import { readSlotRecording } from "./facts.ts";
 import { slotProblems, slotRemarks } from "./problems.ts";
-import { scanBehind } from "./scan.ts";
+import { scanBehind, type WaitingFor } from "./scan.ts";
 import { slotRemovalScript, slotScript } from "./script.ts";
 import { readSnapshotText } from "./snapshot.ts";
 
@@ -70,12 +71,30 @@ const PARTS = `
 /** Nothing is known where there is no slot. */
 async function waitingBehind(
   session: SqlSession,
+  name: string,
+  positions: readonly WatchedPosition[],
+): Promise<WaitingAtSource> {
+  const { rows } = await session.query(SLOT_NOW, [name]);
+  const { snapshot, now, kept } = (rows[0] ?? {}) as Record<string, string | undefined>;
+  if (snapshot === undefined || now === undefined) return { byPipeline: new Map() };
+  const slot = { name, keptBytes: Number(kept) };
+  try {
+    const waiting = await countBehind(session, name, positions, snapshot);
+    return { byPipeline: new Map(waiting.map(([id, found]) => [id, withAge(found, Number(now))])), slot };
+  } catch (error) {
+    // The more is kept, the longer it takes to decode, and the more somebody has to be told of it.
+    const uncounted = sourceError(error);
+    if (uncounted.code === "INTERNAL") throw error;
+    return { byPipeline: new Map(), slot, uncounted };
+  }
+}
+
+async function countBehind(
+  session: SqlSession,
   slot: string,
   positions: readonly WatchedPosition[],
-): Promise<ReadonlyMap<string, WaitingChanges>> {
-  const { rows } = await session.query(SLOT_NOW, [slot]);
-  const { snapshot, now, kept } = (rows[0] ?? {}) as Record<string, string | undefined>;
-  if (snapshot === undefined || now === undefined) return new Map();
+  snapshot: string,
+): Promise<readonly (readonly [string, WaitingFor])[]> {
   const roots = positions.flatMap(({ position, tables }) =>
     tables.flatMap((relation) => {
       const oid = position.fingerprint[`table ${relation}`];
@@ -90,13 +109,12 @@ async function waitingBehind(
     positions,
     parts.map(({ relation, oid }) => ({ relation: String(relation), oid: String(oid) })),
   );
-  return new Map(
-    positions.flatMap(({ pipelineId }, n): [string, WaitingChanges][] => {
-      const found = waiting[n];
-      if (found === undefined) return [];
-      const { changes, oldest } = found;
-      const age = oldest === undefined ? null : Math.max(0, Number(now) - oldest.getTime() / 1000);
-      return [[pipelineId, { changes, oldestSeconds: age, slot: { name: slot, keptBytes: Number(kept) } }]];
-    }),
-  );
+  return positions.flatMap(({ pipelineId }, n) => {
+    const found = waiting[n];
+    return found === undefined ? [] : [[pipelineId, found] as const];
+  });
+}
+
+function withAge({ changes, oldest }: WaitingFor, now: number): WaitingChanges {
+  return { changes, oldestSeconds: oldest === undefined ? null : Math.max(0, now - oldest.getTime() / 1000) };
 }

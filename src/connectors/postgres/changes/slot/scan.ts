@@ -5,7 +5,7 @@ import { isVisible, readSnapshotText, type Snapshot, wholeXid } from "./snapshot
 
 /** What is behind the slot, for many positions at once. */
 
-interface WaitingFor {
+export interface WaitingFor {
   changes: number;
   /** When the oldest of them was committed. */
   oldest: Date | undefined;
