@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { errorsOf, pipelineBody, startTestApi, type TestApi } from "../support/api-client.ts";
+import { startApi } from "../../src/main/api.ts";
+import { ownConnections } from "../../src/main/own-source.ts";
+import { createLog } from "../../src/observability/log.ts";
+import { errorsOf, JSON_TYPE, pipelineBody, startTestApi, type TestApi } from "../support/api-client.ts";
 
 /** What people are told about marts that follow: plan, script, status, and what is refused. */
 
@@ -129,6 +132,32 @@ describe("validate and saving", () => {
     expect(found[1]?.hint).toContain("CREATE INDEX ON content.film_genre (genre_id)");
     const { warnings } = await save(films());
     expect(warnings.map(({ code }: Told) => code)).toEqual(["CHANGES_NOT_RECORDED"]);
+  });
+
+  it("ask nothing of anybody where Vitrina prepares the source itself, as npm start does", async () => {
+    const { settings, urls } = api.database;
+    const own = await startApi(
+      settings,
+      urls,
+      createLog({ level: "silent" }),
+      undefined,
+      ownConnections(settings, urls),
+    );
+    try {
+      const post = async (path: string) => {
+        const init = { method: "POST", headers: JSON_TYPE, body: JSON.stringify(films()) };
+        return (await fetch(`${own.url}/api/v1${path}`, init)).json();
+      };
+      const [checked] = ((await post("/validate")) as { problems: Told[] }).problems;
+      const [saved] = ((await post("/pipelines")) as { warnings: Told[] }).warnings;
+      for (const told of [checked, saved]) {
+        expect(told).toMatchObject({ code: "CHANGES_NOT_RECORDED", severity: "warning" });
+        expect(told?.hint).toContain("the next run installs what is missing");
+        expect(told?.hint).not.toContain("follow script");
+      }
+    } finally {
+      await own.stop();
+    }
   });
 
   it("refuse what cannot be derived, with the way out, also when only the mode changes", async () => {

@@ -50,12 +50,14 @@ async function checkRecording(
   }
   const lacking = found.tables.filter(({ state }) => state !== "recorded");
   if (lacking.length === 0) return;
+  const isOurs = parts.inspector.recordsItself(config);
   const problem = new VitrinaError("CHANGES_NOT_RECORDED", notRecorded(lacking), {
-    hint: `Once the pipeline is saved, have the owner of the source run what vitrina follow script ${config.source_connection} prints.`,
+    hint: isOurs
+      ? "Nothing is left for you to do: this database is Vitrina's own, and the next run installs what is missing."
+      : `Once the pipeline is saved, have the owner of the source run what vitrina follow script ${config.source_connection} prints.`,
   });
-  // The script is made from pipelines that are saved, and a source of our own is prepared by the run.
-  const isSurvived = depth === "saving" || parts.inspector.recordsItself(config);
-  findings.add(problem, check.pointer, isSurvived ? "warning" : "error");
+  // The script is made from pipelines that are saved.
+  findings.add(problem, check.pointer, isOurs || depth === "saving" ? "warning" : "error");
 }
 
 function notRecorded(tables: readonly TableRecording[]): string {
