@@ -9,6 +9,8 @@ import type { FollowSession } from "./session.ts";
 export interface WhyEverything {
   /** A sentence. */
   readonly reason: string;
+  /** True: an earlier run began it, and the reason is what that one found. */
+  readonly isBegun?: boolean;
   readonly cause: CompareCause;
 }
 
@@ -21,14 +23,17 @@ export interface WhyEverything {
 export async function compareEverything(
   session: FollowSession,
   now: FollowPosition,
-  { reason, cause }: WhyEverything,
+  { reason, cause, isBegun = false }: WhyEverything,
 ): Promise<EarlyEnd | undefined> {
   const { parts, pipeline, commit, report } = session.run;
   const { comparePosition } = await parts.store.follow.get(pipeline.id);
   const mayContinue = isDeepStrictEqual(comparePosition?.fingerprint, now.fingerprint);
   if (comparePosition !== null && !mayContinue) await session.releaseTarget();
   const opened = await session.target("everything", mayContinue);
-  const load = { ...opened, notes: [noteOf(reason, opened.resumed), ...opened.notes] };
+  const load = {
+    ...opened,
+    notes: [noteOf(isBegun ? `An earlier run began it and said: ${reason}` : reason, opened.resumed), ...opened.notes],
+  };
   const begun = opened.startsAnew ? null : comparePosition;
   if (begun === null) await commit.noteCompareBegins(now, reason, session.tables);
   await faultPoint("compare_noted");

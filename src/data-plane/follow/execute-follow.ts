@@ -86,7 +86,7 @@ async function followOnce(
   const round = await session.openRound();
   try {
     const step =
-      unusable === undefined ? await findKeys(session, round, state) : everything(unusable.reason, unusable.cause);
+      unusable === undefined ? await findKeys(session, round, state) : { kind: "everything" as const, ...unusable };
     if (step.kind === "everything") {
       if (!place.mayCompare) {
         // Comparing everything has repaired whatever differed, although it cannot tell what was a defect.
@@ -137,7 +137,9 @@ async function openTarget(session: FollowSession, state: FollowState): Promise<W
 /** Whatever the source says about its changes. */
 function whyUnusable(state: FollowState, fingerprint: string): WhyEverything | undefined {
   const position = (reason: string): WhyEverything => ({ reason, cause: "position" });
-  if (state.comparePosition !== null) return position(state.compareReason ?? "It was begun before.");
+  if (state.comparePosition !== null) {
+    return { ...position(state.compareReason ?? "It has to be compared."), isBegun: true };
+  }
   if (state.position === null) {
     const isFirst = state.lastCompareAt === null;
     return isFirst ? { reason: "It is the first run.", cause: "first_run" } : position("The position was given up.");
