@@ -46,7 +46,7 @@ export type Pipeline = {
   readonly mode: "full" | "incremental" | "follow";
   /** Follow mode: how the changes of the source are followed. */
   readonly follow: {
-    /** How often the source is asked for changes. */
+    /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
     readonly check_every_seconds: number;
     /** Compare the whole mart when more of its keys than this are concerned. */
     readonly full_compare_above_percent: number;
@@ -344,7 +344,7 @@ export interface Operations {
         readonly mode?: "full" | "incremental" | "follow";
         /** Follow mode: how the changes of the source are followed. */
         readonly follow?: {
-          /** How often the source is asked for changes. */
+          /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
           readonly check_every_seconds?: number;
           /** Compare the whole mart when more of its keys than this are concerned. */
           readonly full_compare_above_percent?: number;
@@ -498,7 +498,7 @@ export interface Operations {
       readonly mode?: "full" | "incremental" | "follow";
       /** Follow mode: how the changes of the source are followed. */
       readonly follow?: {
-        /** How often the source is asked for changes. */
+        /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds?: number;
         /** Compare the whole mart when more of its keys than this are concerned. */
         readonly full_compare_above_percent?: number;
@@ -595,7 +595,7 @@ export interface Operations {
       readonly mode: "full" | "incremental" | "follow";
       /** Follow mode: how the changes of the source are followed. */
       readonly follow: {
-        /** How often the source is asked for changes. */
+        /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds: number;
         /** Compare the whole mart when more of its keys than this are concerned. */
         readonly full_compare_above_percent: number;
@@ -1392,7 +1392,7 @@ export interface Operations {
       readonly mode?: "full" | "incremental" | "follow";
       /** Follow mode: how the changes of the source are followed. */
       readonly follow?: {
-        /** How often the source is asked for changes. */
+        /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds?: number;
         /** Compare the whole mart when more of its keys than this are concerned. */
         readonly full_compare_above_percent?: number;
@@ -1570,7 +1570,7 @@ export interface Operations {
       readonly mode: "full" | "incremental" | "follow";
       /** Follow mode: how the changes of the source are followed. */
       readonly follow: {
-        /** How often the source is asked for changes. */
+        /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds: number;
         /** Compare the whole mart when more of its keys than this are concerned. */
         readonly full_compare_above_percent: number;
@@ -1748,7 +1748,7 @@ export interface Operations {
       readonly mode: "full" | "incremental" | "follow";
       /** Follow mode: how the changes of the source are followed. */
       readonly follow: {
-        /** How often the source is asked for changes. */
+        /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds: number;
         /** Compare the whole mart when more of its keys than this are concerned. */
         readonly full_compare_above_percent: number;
@@ -1945,7 +1945,7 @@ export interface Operations {
       readonly mode?: "full" | "incremental" | "follow";
       /** Follow mode: how the changes of the source are followed. */
       readonly follow?: {
-        /** How often the source is asked for changes. */
+        /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds?: number;
         /** Compare the whole mart when more of its keys than this are concerned. */
         readonly full_compare_above_percent?: number;
@@ -2041,7 +2041,7 @@ export interface Operations {
       readonly mode: "full" | "incremental" | "follow";
       /** Follow mode: how the changes of the source are followed. */
       readonly follow: {
-        /** How often the source is asked for changes. */
+        /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds: number;
         /** Compare the whole mart when more of its keys than this are concerned. */
         readonly full_compare_above_percent: number;
@@ -2178,7 +2178,7 @@ export interface Operations {
       readonly mode?: "full" | "incremental" | "follow";
       /** Follow mode: how the changes of the source are followed. */
       readonly follow?: {
-        /** How often the source is asked for changes. */
+        /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds?: number;
         /** Compare the whole mart when more of its keys than this are concerned. */
         readonly full_compare_above_percent?: number;
@@ -2274,7 +2274,7 @@ export interface Operations {
       readonly mode: "full" | "incremental" | "follow";
       /** Follow mode: how the changes of the source are followed. */
       readonly follow: {
-        /** How often the source is asked for changes. */
+        /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds: number;
         /** Compare the whole mart when more of its keys than this are concerned. */
         readonly full_compare_above_percent: number;
@@ -2407,7 +2407,7 @@ export interface Operations {
       readonly mode?: "full" | "incremental" | "follow";
       /** Follow mode: how the changes of the source are followed. */
       readonly follow?: {
-        /** How often the source is asked for changes. */
+        /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds?: number;
         /** Compare the whole mart when more of its keys than this are concerned. */
         readonly full_compare_above_percent?: number;
@@ -2573,7 +2573,7 @@ export interface Operations {
       readonly mode?: "full" | "incremental" | "follow";
       /** Follow mode: how the changes of the source are followed. */
       readonly follow?: {
-        /** How often the source is asked for changes. */
+        /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds?: number;
         /** Compare the whole mart when more of its keys than this are concerned. */
         readonly full_compare_above_percent?: number;

@@ -34,7 +34,14 @@ export type FollowedTableChoice = Readonly<z.infer<typeof followedTableSchema>>;
 export type FollowTables = Readonly<Record<string, FollowedTableChoice>>;
 
 export const followSchema = z.strictObject({
-  check_every_seconds: z.number().min(0.1).max(3600).default(1).describe("How often the source is asked for changes."),
+  check_every_seconds: z
+    .number()
+    .min(0.1)
+    .max(3600)
+    .default(1)
+    .describe(
+      "How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes.",
+    ),
   full_compare_above_percent: z
     .int()
     .min(1)
