@@ -14,9 +14,17 @@ const { startRunner } = await import("./support/runner.mjs");
 const { ratioOf } = await import("./support/statistics.mjs");
 const { REMARKS } = await import("./remarks.mjs");
 const GROUPS = await Promise.all(
-  ["same-database", "two-databases", "changes", "follow", "growth", "many-pipelines", "idle", "search"].map(
-    async (name) => (await import(`./groups/${name}.mjs`)).default,
-  ),
+  [
+    "same-database",
+    "two-databases",
+    "changes",
+    "follow",
+    "follow-keys",
+    "growth",
+    "many-pipelines",
+    "idle",
+    "search",
+  ].map(async (name) => (await import(`./groups/${name}.mjs`)).default),
 );
 
 const { values: options } = parseArgs({
