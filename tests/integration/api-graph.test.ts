@@ -92,3 +92,36 @@ describe("a mart that is made from itself", () => {
     expect(applied.text).not.toContain("FOLLOW_CYCLE");
   });
 });
+
+describe("a mart that reads one that is not there yet", () => {
+  const first = mart("later", "content.film", { create_target: true });
+  const second = mart("two", "analytics.later");
+  const why =
+    /relation "analytics\.later" does not exist .* analytics\.later is the target of later, which makes it in its first run: apply later alone, run it, then apply the rest\.$/;
+
+  it("is refused with the mart that has to run first, be it saved or in the same request", async () => {
+    const together = await api.post("/apply", { pipelines: [first, second] });
+    expect(together.status).toBe(422);
+    expect(together.body.errors).toEqual([
+      { pointer: "/pipelines/1/source_query", message: expect.stringMatching(why), line: 1, column: 16 },
+    ]);
+    await save(first);
+    const alone = await api.post("/pipelines", second);
+    expect(alone.body.errors).toEqual([expect.objectContaining({ message: expect.stringMatching(why) })]);
+    const [problem] = (await api.post("/validate", second)).body.problems;
+    expect(problem).toMatchObject({ code: "SOURCE_QUERY_FAILED", hint: expect.stringContaining("vitrina run later") });
+  });
+
+  it("is told nothing of that where nobody makes the table, or something else is wrong", async () => {
+    await save(mart("given", "content.film"));
+    await save(first);
+    for (const query of [
+      "SELECT id FROM analytics.given",
+      "SELECT id FROM analytics.nobody",
+      "SELECT nothing FROM content.film",
+    ]) {
+      const { body } = await api.post("/pipelines", mart("two", "content.film", { source_query: query }));
+      expect(body.errors[0].message, query).not.toContain("is the target of");
+    }
+  });
+});

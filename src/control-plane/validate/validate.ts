@@ -7,6 +7,7 @@ import { configurationProblems } from "../pipelines/check-configuration.ts";
 import { checkCycle } from "./cycle.ts";
 import { Findings } from "./findings.ts";
 import { checkFollow } from "./follow.ts";
+import { namingMissingMart } from "./missing-mart.ts";
 import type { Validation } from "./operations.ts";
 import { type CheckedReading, checkReading } from "./reading.ts";
 import { checkSharing, checkTarget, describeTarget } from "./target.ts";
@@ -72,13 +73,18 @@ export async function openSource(
 
 /** What the guard refuses is not even planned. */
 export async function checkSourceQuery(
-  { plan, findings }: Validator,
+  validator: Validator,
   source: SourceInspector,
 ): Promise<CheckedQuery | undefined> {
+  const { plan, findings } = validator;
   if (plan.reader === undefined) return undefined;
   const { query: text, pointer } = plan.reader;
   const check = { pointer, question: "what the query does", isEssential: true };
-  const examined = await findings.attempt(check, () => source.examine(text));
+  const examined = await findings.attempt(check, () =>
+    source.examine(text).catch(async (error: unknown) => {
+      throw await namingMissingMart(validator, source, error);
+    }),
+  );
   if (examined === undefined) return undefined;
   for (const problem of examined.problems) findings.add(problem, pointer);
   return { text, columns: examined.columns, isUsable: examined.problems.length === 0 };
