@@ -453,7 +453,7 @@ export const MUTATIONS = [
     name: "watermark of numbers: a position counts at once",
     file: "src/connectors/postgres/change-cursor.ts",
     replace: [['rows[0]?.ended !== "t"', "rows[0]?.ended === undefined"]],
-    tests: [LATE_COMMIT],
+    tests: ["tests/integration/incremental-load.test.ts"],
   },
   {
     name: "cursor: a row without one that the read meets is let through",
@@ -495,7 +495,7 @@ export const MUTATIONS = [
     name: "watermark of numbers: the greatest counts although transactions are open",
     file: "src/connectors/postgres/horizon.ts",
     replace: [['row.settled === "t"', 'row.settled !== "no answer"']],
-    tests: [LATE_COMMIT],
+    tests: ["tests/integration/incremental-load.test.ts"],
   },
   {
     name: "watermark of numbers: a number that may be used again is kept with its id",
