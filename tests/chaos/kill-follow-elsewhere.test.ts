@@ -1,4 +1,4 @@
-import { describeFollowKills } from "../support/chaos-follow.ts";
+import { describeFollowKills, followKills, openFollowChaos } from "../support/chaos-follow.ts";
 
 /** Where the target is elsewhere, its rows are there before the meta-store hears of them. */
-describeFollowKills("elsewhere");
+describeFollowKills("by elsewhere", followKills(), () => openFollowChaos("elsewhere"));

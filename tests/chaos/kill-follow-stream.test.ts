@@ -1,3 +1,3 @@
-import { describeFollowKills } from "../support/chaos-follow.ts";
+import { describeFollowKills, followKills, openFollowChaos } from "../support/chaos-follow.ts";
 
-describeFollowKills("stream");
+describeFollowKills("by stream", followKills(), () => openFollowChaos("stream"));

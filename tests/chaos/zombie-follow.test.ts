@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { endLeaseOf, faulted, openChaos, type Path, printed } from "../support/chaos.ts";
-import { change, createFollowedSource, createFollowing, differenceOf, followOnce } from "../support/chaos-follow.ts";
+import { endLeaseOf, faulted, type Path, printed } from "../support/chaos.ts";
+import { change, createFollowedSource, differenceOf, followOnce, openFollowChaos } from "../support/chaos-follow.ts";
 import { LONG } from "../support/long.ts";
 
 /**
@@ -18,10 +18,10 @@ const CASES: readonly { readonly path: Path; readonly point: string; readonly ty
 it.for(CASES.filter(({ typical }) => LONG || typical))(
   "R4.7 a runner that wakes up at $point of a round, by $path, changes nothing",
   async ({ path, point }, context) => {
-    const chaos = await openChaos(path);
+    const chaos = await openFollowChaos(path);
     context.onTestFinished(() => chaos.close());
     await createFollowedSource(chaos);
-    const pipeline = await createFollowing(chaos, path, "films");
+    const pipeline = await chaos.createMart("films");
     await followOnce(chaos, [pipeline]);
     await chaos.query(change("seen by both"));
     await chaos.query("UPDATE etl.etl_pipelines SET enabled = true");

@@ -4,12 +4,10 @@ import { installOwnChanges } from "../../src/connectors/postgres/changes/install
 import { readQueryFacts } from "../../src/connectors/postgres/changes/query-facts.ts";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
 import type { Run } from "../../src/domain/run.ts";
-import { ownSource } from "../../src/main/own-source.ts";
-import { startRunner } from "../../src/main/runner.ts";
-import { createLog } from "../../src/observability/log.ts";
+import type { FollowPlan } from "../../src/sql-analysis/follow-plan.ts";
 import { planFollow } from "../../src/sql-analysis/plan-follow.ts";
 import { askedRuns } from "./asked-runs.ts";
-import { type Chaos, COPY_TASK, diedHolding, openChaos, type Path } from "./chaos.ts";
+import { type Chaos, diedHolding, openChaos, type Path } from "./chaos.ts";
 import { loadTables } from "./chaos-kinds.ts";
 import type { TestDatabase } from "./database.ts";
 import { LONG } from "./long.ts";
@@ -30,6 +28,26 @@ const QUERY = `
 /** Five times as many keys make a chunk. */
 const CONFIG = { target_key: ["id"], mode: "follow", batch_size: 10, create_target: true, max_delete_percent: 100 };
 
+/** The runs of a test are those that it asks for; a new pipeline that is enabled starts by itself. */
+const FOLLOWING = { ...CONFIG, source_query: QUERY, follow: { check_every_seconds: 3600 }, enabled: false };
+
+/** Runners of marts that follow, where the source records its changes in one of the ways there are. */
+export interface FollowChaos extends Chaos {
+  /** May be the meta-store's own. */
+  readonly source: Pick<TestDatabase, "query">;
+  createMart(name: string, more?: object): Promise<Pipeline>;
+  /** What the owner of the source does. */
+  recordChanges(pipeline: Pipeline): Promise<void>;
+  /** In any order. */
+  rowsOf(mart: Pipeline): Promise<readonly unknown[]>;
+  /** Changes some rows of the mart, as somebody else might. */
+  tamperWith(mart: Pipeline): Promise<void>;
+  /** What unfinished loads left beside the marts. */
+  leftovers(): Promise<readonly unknown[]>;
+  /** After the kills, before anybody takes over: lets the source forget whatever is not needed any more. */
+  forgetSeen?(): Promise<void>;
+}
+
 /**
  * - `round`: it followed before, and many keys have changed since.
  * - `comparison`: it never ran.
@@ -37,7 +55,7 @@ const CONFIG = { target_key: ["id"], mode: "follow", batch_size: 10, create_targ
  */
 type FollowKind = "round" | "comparison" | "sweep";
 
-type FollowKills = Readonly<Record<FollowKind, readonly string[]>>;
+export type FollowKills = Readonly<Record<FollowKind, readonly string[]>>;
 
 const POINTS: FollowKills = {
   round: [
@@ -84,31 +102,30 @@ export function followKills(long = LONG): FollowKills {
   };
 }
 
-const KINDS = Object.keys(POINTS) as FollowKind[];
-
 /** Every table, in every way. Done again and again, it changes something each time. */
 export const change = (word: string): string => `
   UPDATE content.genre SET name = name || ' ${word}' WHERE id <= 3;
   UPDATE content.film SET title = '${word}' WHERE id % 50 = 0;
   DELETE FROM content.film WHERE id = (SELECT max(id) FROM content.film);
   INSERT INTO content.film SELECT max(id) + 1000, 'new ${word}' FROM content.film;
+  UPDATE content.film SET id = -id WHERE id = (SELECT min(id) FROM content.film WHERE id > 0);
   UPDATE content.film_genre SET film_id = film_id + 1 WHERE film_id % 90 = 0 AND genre_id = film_id % ${GENRES} + 1;
   DELETE FROM content.film_genre WHERE film_id = (SELECT min(film_id) FROM content.film_genre)`;
 
-export function describeFollowKills(path: Path): void {
-  const kills = followKills();
+export function describeFollowKills(where: string, kills: FollowKills, open: () => Promise<FollowChaos>): void {
+  const kinds = (Object.keys(kills) as FollowKind[]).filter((kind) => kills[kind].length > 0);
   const killed = new Map<string, Pipeline>();
-  let chaos: Chaos;
+  let chaos: FollowChaos;
 
   beforeAll(async () => {
-    chaos = await openChaos(path);
-    await createFollowedSource(chaos);
+    chaos = await open();
+    await createFollowedSource(chaos.source);
     const pipelines = new Map<FollowKind, Pipeline[]>();
-    for (const kind of KINDS) {
-      pipelines.set(kind, await Promise.all(kills[kind].map((_, n) => createFollowing(chaos, path, `${kind}_${n}`))));
+    for (const kind of kinds) {
+      pipelines.set(kind, await Promise.all(kills[kind].map((_, n) => chaos.createMart(`${kind}_${n}`))));
     }
-    await followOnce(chaos, [...KINDS.flatMap((kind) => (kind === "comparison" ? [] : (pipelines.get(kind) ?? [])))]);
-    for (const kind of KINDS) {
+    await followOnce(chaos, [...kinds.flatMap((kind) => (kind === "comparison" ? [] : (pipelines.get(kind) ?? [])))]);
+    for (const kind of kinds) {
       const ofKind = pipelines.get(kind) ?? [];
       // One that waits for its turn must not start by itself.
       await chaos.query("UPDATE etl.etl_pipelines SET enabled = true WHERE starts_with(name, $1)", [kind]);
@@ -116,7 +133,8 @@ export function describeFollowKills(path: Path): void {
       await Promise.all(ofKind.map(({ id }) => chaos.store.requests.run(id, "api")));
       await killAll(kind);
     }
-    await chaos.query(change("after all kills"));
+    await chaos.forgetSeen?.();
+    await chaos.source.query(change("after all kills"));
     await chaos.query("UPDATE etl.etl_runs SET lease_expires_at = clock_timestamp() WHERE status = 'RUNNING'");
     chaos.runner(undefined, { RUNNER_CONCURRENCY: "6" });
     await chaos.atRest();
@@ -133,7 +151,7 @@ export function describeFollowKills(path: Path): void {
     await Promise.all(Array.from({ length: AT_ONCE }, killNext));
   }
 
-  describe.each(KINDS)(`SIGKILL in a %s, by ${path}`, (kind) => {
+  describe.each(kinds)(`SIGKILL in a %s, ${where}`, (kind) => {
     it.each(kills[kind])("at %s the mart is equal to its query in the end", async (point) => {
       const pipeline = killed.get(`${kind} ${point}`) as Pipeline;
       const { id } = pipeline;
@@ -153,12 +171,29 @@ export function describeFollowKills(path: Path): void {
     });
   });
 
-  it("leaves no load tables behind", async () => {
-    expect(await loadTables(chaos)).toEqual([]);
+  it("leaves nothing behind", async () => {
+    expect(await chaos.leftovers()).toEqual([]);
   });
 }
 
-export async function createFollowedSource({ query }: Chaos): Promise<void> {
+/** Into tables. */
+export async function openFollowChaos(path: Path): Promise<FollowChaos> {
+  const chaos = await openChaos(path);
+  const { database, target } = chaos;
+  return {
+    ...chaos,
+    source: database,
+    createMart: (name, more = {}) => chaos.create({ ...FOLLOWING, name, target_table: `analytics.${name}`, ...more }),
+    recordChanges: (pipeline) => recordChangesOf(database, pipeline),
+    rowsOf: ({ target_table }) => jsonOf(target, `SELECT id, title, genres FROM ${target_table}`),
+    async tamperWith({ target_table }) {
+      await target.query(`UPDATE ${target_table} SET title = 'tampered' WHERE id BETWEEN 10 AND 14`);
+    },
+    leftovers: () => loadTables(chaos),
+  };
+}
+
+export async function createFollowedSource({ query }: Pick<TestDatabase, "query">): Promise<void> {
   await query(`
     CREATE TABLE content.film (id bigint PRIMARY KEY, title text);
     CREATE TABLE content.genre (id bigint PRIMARY KEY, name text);
@@ -171,36 +206,26 @@ export async function createFollowedSource({ query }: Chaos): Promise<void> {
 }
 
 /** What a mart has that its query has not, and the other way round. */
-export async function differenceOf({ database, target }: Chaos, { target_table }: Pipeline): Promise<string[]> {
-  const found = new Set(await textsOf(target, `SELECT id, title, genres FROM ${target_table}`));
-  const wanted = new Set(await textsOf(database, QUERY));
-  return [...[...found].filter((text) => !wanted.has(text)), ...[...wanted].filter((text) => !found.has(text))];
+export async function differenceOf(chaos: FollowChaos, mart: Pipeline): Promise<string[]> {
+  const found = (await chaos.rowsOf(mart)).map((row) => JSON.stringify(row)).sort();
+  const wanted = (await jsonOf(chaos.source, QUERY)).map((row) => JSON.stringify(row)).sort();
+  return [...found.filter((row) => !wanted.includes(row)), ...wanted.filter((row) => !found.includes(row))];
 }
 
-export function createFollowing(chaos: Chaos, path: Path, name: string): Promise<Pipeline> {
-  const tasks = [
-    { order_index: 1, task_type: "SQL", body: QUERY },
-    { order_index: 2, task_type: "TYPESCRIPT", body: COPY_TASK },
-  ];
-  const reader = path === "rows" ? { tasks } : { source_query: QUERY };
-  // The runs of a test are those that it asks for; a new pipeline that is enabled starts by itself.
-  const follow = { check_every_seconds: 3600 };
-  return chaos.create({ name, ...reader, target_table: `analytics.${name}`, ...CONFIG, follow, enabled: false });
-}
-
-/** Their first runs, by a runner that may record the changes; it needs no tasks of the path. */
-export async function followOnce(chaos: Chaos, pipelines: readonly Pipeline[]): Promise<void> {
-  const { database } = chaos;
-  await installRecording(chaos);
+/** Their first runs. */
+export async function followOnce(chaos: FollowChaos, pipelines: readonly Pipeline[]): Promise<void> {
+  const { query } = chaos;
+  await chaos.recordChanges(pipelines[0] as Pipeline);
+  await chaos.source.query("ANALYZE");
   const ids = pipelines.map(({ id }) => id);
-  await database.query("UPDATE etl.etl_pipelines SET enabled = true WHERE id = ANY ($1::uuid[])", [ids]);
+  await query("UPDATE etl.etl_pipelines SET enabled = true WHERE id = ANY ($1::uuid[])", [ids]);
   await Promise.all(ids.map((id) => chaos.store.requests.run(id, "api")));
   const runner = chaos.runner(undefined, { RUNNER_CONCURRENCY: "6" });
   await chaos.atRest();
   await runner.stop();
   const states = await Promise.all(pipelines.map(({ id }) => chaos.store.follow.get(id)));
   if (states.some(({ position }) => position === null)) throw new Error(`not followed: ${runner.output()}`);
-  await database.query("ANALYZE; UPDATE etl.etl_pipelines SET enabled = false");
+  await query("ANALYZE; UPDATE etl.etl_pipelines SET enabled = false");
 }
 
 /** A mart that follows by itself as soon as there is a runner, whose source records what it needs. */
@@ -233,39 +258,27 @@ export async function untilFollowing(chaos: Chaos, pipeline: Pipeline): Promise<
 }
 
 /** What the owner of a source does: runs the script that records what this pipeline needs. */
-export async function recordChangesOf({ url }: TestDatabase, { source_query, target_key }: Pipeline): Promise<void> {
+export async function recordChangesOf({ url }: TestDatabase, pipeline: Pipeline): Promise<void> {
+  await installOwnChanges(url, "vitrina_reader", await planOf(url, pipeline));
+}
+
+/** In the database that it reads, as its administrator. */
+export async function planOf(url: string, { source_query, target_key }: Pipeline): Promise<FollowPlan> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    const plan = planFollow(await readQueryFacts(client, source_query ?? ""), target_key, {});
-    await installOwnChanges(url, "vitrina_reader", await plan);
+    return await planFollow(await readQueryFacts(client, source_query ?? ""), target_key, {});
   } finally {
     await client.end();
   }
 }
 
-/** By a pipeline of its own, which a runner in this process loads once. */
-async function installRecording({ database, store, create }: Chaos): Promise<void> {
-  const { settings, urls, url } = database;
-  const first = await create({ name: "recorded", source_query: QUERY, target_table: "analytics.recorded", ...CONFIG });
-  const silent = createLog({ level: "silent" });
-  const runner = await startRunner(settings, urls, silent, undefined, ownSource(settings, urls, url));
-  await store.requests.run(first.id, "api");
-  try {
-    await until("the changes are recorded", async () => (await store.follow.get(first.id)).position !== null);
-    await until("its run has ended", async () => (await store.pipelines.get(first.id)).status === "IDLE");
-  } finally {
-    await runner.stop();
-  }
-  await store.pipelines.delete(first.id);
-}
-
-async function prepare(chaos: Chaos, kind: FollowKind, pipelines: readonly Pipeline[]): Promise<void> {
-  await chaos.query(change(`before ${kind}`));
+async function prepare(chaos: FollowChaos, kind: FollowKind, marts: readonly Pipeline[]): Promise<void> {
+  await chaos.source.query(change(`before ${kind}`));
   if (kind !== "sweep") return;
-  for (const { id, target_table } of pipelines) {
-    await chaos.target.query(`UPDATE ${target_table} SET title = 'tampered' WHERE id BETWEEN 10 AND 14`);
-    await chaos.query("UPDATE etl.etl_pipelines SET sweep_wanted_at = now() WHERE id = $1", [id]);
+  for (const mart of marts) {
+    await chaos.tamperWith(mart);
+    await chaos.query("UPDATE etl.etl_pipelines SET sweep_wanted_at = now() WHERE id = $1", [mart.id]);
   }
 }
 
@@ -281,6 +294,6 @@ async function killOne(chaos: Chaos, point: string): Promise<Pipeline> {
   return chaos.store.pipelines.get(held?.["id"] as never);
 }
 
-async function textsOf({ query }: Chaos["database"], select: string): Promise<string[]> {
-  return (await query(`SELECT r::text AS text FROM (${select}) r ORDER BY 1`)).map(({ text }) => text as string);
+async function jsonOf({ query }: Pick<TestDatabase, "query">, select: string): Promise<unknown[]> {
+  return (await query(`SELECT to_json(r) AS row FROM (${select}) r`)).map(({ row }) => row);
 }

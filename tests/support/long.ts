@@ -11,6 +11,7 @@ export const LONG = process.env["TEST_LONG"] !== undefined;
 export const ONLY_IN_CHAOS = [
   "kill-elsewhere",
   "kill-follow-elsewhere",
+  "kill-follow-slot",
   "kill-stream",
   "random-kills",
   "repeated-ids",
