@@ -1,8 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { faulted, SHORT_LEASE } from "../../support/chaos.ts";
+import type { PipelineId } from "../../../src/domain/pipeline.ts";
+import { endLeaseOf, faulted, printed, SHORT_LEASE } from "../../support/chaos.ts";
+import { recordChangesOf } from "../../support/chaos-follow.ts";
 import { changeSource, documentDifferences, openSearchChaos, type SearchChaos } from "../../support/search-chaos.ts";
 import { startFaultProxy } from "../../support/search-fault-proxy.ts";
 import { until } from "../../support/until.ts";
+import type { VitrinaProcess } from "../../support/vitrina-process.ts";
 
 /** A runner is frozen (SIGSTOP) until its lease is over and another one goes on, then woken (SIGCONT). */
 let chaos: SearchChaos;
@@ -136,5 +139,85 @@ describe("a runner that wakes up after its lease", () => {
     expect({ versions: await versions(pipeline.index), family: await chaos.search.family(pipeline.index) }).toEqual(
       before,
     );
+  });
+});
+
+describe("a runner that wakes up in the middle of a round", () => {
+  const SEEN_BY_BOTH = `
+    DELETE FROM content.film WHERE id <= 100;
+    UPDATE content.film SET title = 'seen by both' WHERE id BETWEEN 101 AND 200;
+    UPDATE content.film SET id = id + 100000 WHERE id BETWEEN 201 AND 300`;
+  /** What the first one deletes is there again, and what it writes is gone. */
+  const SEEN_BY_THE_SECOND = `
+    INSERT INTO content.film SELECT n * 2, md5(n::text), 'back', now() FROM generate_series(1, 50) n;
+    DELETE FROM content.film WHERE id BETWEEN 101 AND 200;
+    UPDATE content.film SET id = id - 100000 WHERE id > 100000`;
+
+  async function followed(batch_size: number) {
+    const follow = { check_every_seconds: 3600 };
+    const pipeline = await chaos.createIndex("follow", { follow, batch_size });
+    await recordChangesOf(chaos.database, pipeline);
+    await chaos.store.requests.run(pipeline.id, "api");
+    const first = chaos.runner();
+    await chaos.atRest();
+    await first.stop();
+    await chaos.query(SEEN_BY_BOTH);
+    await chaos.store.requests.run(pipeline.id, "api");
+    return pipeline;
+  }
+
+  /** Another one has followed everything in a round of its own, while this one is frozen. */
+  async function overtake(zombie: VitrinaProcess, { id, index }: { id: PipelineId; index: string }): Promise<void> {
+    await chaos.query(SEEN_BY_THE_SECOND);
+    await endLeaseOf(chaos, zombie);
+    chaos.runner();
+    await chaos.atRest();
+    const [run] = (await chaos.store.runs.list(id, { limit: 1 })).items;
+    expect(run).toMatchObject({ status: "SUCCESS", strategy: "follow", trigger: "recovery" });
+    expect(await documentDifferences(chaos, index)).toEqual([]);
+  }
+
+  // 200 keys, of which each chunk has 50; after the last one only the position is left to be moved.
+  it.each(["keys_found:1", "bulk_ready:2", "chunk_committed:1", "chunk_committed:4"])(
+    "R4.7 neither brings back nor deletes a document, nor moves the position: frozen at %s",
+    async (point) => {
+      const pipeline = await followed(10);
+      const zombie = chaos.runner(`${point}:stop`, { LEASE_SECONDS: "600" });
+      await faulted(zombie, point, "stop");
+      await overtake(zombie, pipeline);
+      const state = async () => ({
+        versions: await versions(pipeline.index),
+        family: await chaos.search.family(pipeline.index),
+        position: (await chaos.store.follow.get(pipeline.id)).position,
+      });
+      const before = await state();
+      zombie.signal("SIGCONT");
+      await printed(zombie, /run dropped/);
+      expect(await state()).toEqual(before);
+      expect(await documentDifferences(chaos, pipeline.index)).toEqual([]);
+    },
+  );
+
+  it("R4.7 loses by its versions, deletes among them, where the cluster had its request before", async () => {
+    const proxy = await startFaultProxy(chaos.search.url);
+    try {
+      const pipeline = await followed(100);
+      proxy.next("late");
+      const zombie = chaos.runner(undefined, { ELASTICSEARCH_URL: proxy.url, LEASE_SECONDS: "600" });
+      await until("its request is on its way", () => proxy.happened.includes("late"));
+      zombie.signal("SIGSTOP");
+      await overtake(zombie, pipeline);
+      const { items } = JSON.parse(await proxy.release()) as { items: Record<string, { status: number }>[] };
+      const results = items.flatMap((item) =>
+        Object.entries(item).map(([action, { status }]) => `${action} ${status}`),
+      );
+      expect(results.sort()).toEqual([...Array(100).fill("delete 409"), ...Array(100).fill("index 409")]);
+      expect(await documentDifferences(chaos, pipeline.index)).toEqual([]);
+      zombie.signal("SIGCONT");
+      await printed(zombie, /run dropped/);
+      expect(await documentDifferences(chaos, pipeline.index)).toEqual([]);
+    } finally {
+      await proxy.close();
+    }
   });
 });
