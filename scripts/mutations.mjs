@@ -1773,6 +1773,17 @@ export const MUTATIONS = [
     tests: [FOLLOW_KILLS],
   },
   {
+    name: "follow: a runner that lost its lease moves the position back",
+    file: "src/meta-store/postgres/checkpoints.ts",
+    replace: [
+      [
+        "underLease(client, MOVE_FOLLOW_POSITION, [",
+        'underLease(client, MOVE_FOLLOW_POSITION.replace("p.run_id = r.id", "p.id = r.pipeline_id").replace("AND p.lease_epoch = $3", "").replace("AND r.lease_expires_at > clock_timestamp()", ""), [',
+      ],
+    ],
+    tests: ["tests/chaos/zombie-follow.test.ts"],
+  },
+  {
     name: "follow: a comparison that was interrupted ends with the position of its last part",
     file: "src/data-plane/follow/compare.ts",
     replace: [["session.moveTo(begun ?? now,", "session.moveTo(begun === null ? now : now,"]],
