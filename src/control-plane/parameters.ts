@@ -3,8 +3,20 @@ import { z } from "zod";
 /** The `:id` in every path below a pipeline. */
 export const idParams = z.object({ id: z.string().min(1).describe("The id or the name of the pipeline.") });
 
+const DIGITS = /^-?\d+$/;
+
+/** In a path or a query, where everything is text: digits and nothing else. `Number("")` would be 0. */
+export function wholeNumber(minimum: number, maximum: number) {
+  return z
+    .preprocess(
+      (text) => (typeof text === "string" && DIGITS.test(text) ? Number(text) : text),
+      z.int().min(minimum).max(maximum),
+    )
+    .meta({ type: "integer", minimum, maximum });
+}
+
 export const pageQuery = z.strictObject({
-  limit: z.coerce.number().int().min(1).max(200).default(50).describe("At most this many."),
+  limit: wholeNumber(1, 200).default(50).describe("At most this many."),
   after: z.string().max(100).optional().describe("The `next` of the page before."),
 });
 

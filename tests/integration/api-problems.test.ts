@@ -17,6 +17,8 @@ describe("a query that is not valid", () => {
     ["limit=201", "/limit", "It must be at most 200."],
     ["limit=abc", "/limit", "It must be a whole number."],
     ["limit=1.5", "/limit", "It must be a whole number."],
+    ["limit=", "/limit", "It must be a whole number."],
+    ["limit=0x1", "/limit", "It must be a whole number."],
     ["limit=1&limit=2", "/limit", "It must be a whole number."],
     ["after=a&after=b", "/after", "It must be text."],
     [`after=${"x".repeat(101)}`, "/after", "It must have at most 100 characters."],

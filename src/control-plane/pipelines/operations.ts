@@ -10,7 +10,7 @@ import { PIPELINE_STATUSES } from "../../domain/pipeline-status.ts";
 import { runSchema } from "../../domain/run.ts";
 import { waitSchema } from "../changes/change-listener.ts";
 import { answer } from "../openapi.ts";
-import { idParams, pageOf, pageQuery } from "../parameters.ts";
+import { idParams, pageOf, pageQuery, wholeNumber } from "../parameters.ts";
 import { problems } from "../problem.ts";
 import { savedPipelineSchema } from "./answer.ts";
 
@@ -143,7 +143,7 @@ export const operations = {
     params,
     querystring: z.strictObject({
       wait: waitSchema.default(0).describe("Wait at most so long, up to 60s, until it has come to rest."),
-      run_request: z.coerce.number().int().min(0).max(2_000_000_000).optional().describe("The request to follow."),
+      run_request: wholeNumber(0, 2_000_000_000).optional().describe("The request to follow."),
     }),
     response: { 200: answer("The status and the last run.", statusSchema), ...problems(404, 422) },
   },

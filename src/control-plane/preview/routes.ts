@@ -13,13 +13,13 @@ import { inspectTaskPlan } from "../../domain/task-plan.ts";
 import type { Api, ApiParts } from "../api.ts";
 import type { Limited } from "../concurrency-limit.ts";
 import { answer } from "../openapi.ts";
-import { idParams } from "../parameters.ts";
+import { idParams, wholeNumber } from "../parameters.ts";
 import { problems } from "../problem.ts";
 import { columnSchema } from "../validate/operations.ts";
 
 const tags = ["trying out"];
 
-const limit = z.coerce.number().int().min(1).max(200).default(20).describe("At most this many rows.");
+const limit = wholeNumber(1, 200).default(20).describe("At most this many rows.");
 
 const previewSchema = z.object({
   columns: z.array(columnSchema),

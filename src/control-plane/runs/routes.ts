@@ -5,7 +5,7 @@ import { runLogLineSchema } from "../../domain/run-log.ts";
 import type { Api, ApiParts } from "../api.ts";
 import { type ChangeListener, waitSchema, waitUntil } from "../changes/change-listener.ts";
 import { answer } from "../openapi.ts";
-import { idParams, pageOf, pageQuery } from "../parameters.ts";
+import { idParams, pageOf, pageQuery, wholeNumber } from "../parameters.ts";
 import { problems } from "../problem.ts";
 
 const tags = ["runs"];
@@ -38,7 +38,7 @@ const operations = {
     summary: "List the runs of a pipeline, newest first",
     params: idParams,
     querystring: listQuery.extend({
-      run_request: z.coerce.number().int().min(0).max(2_000_000_000).optional().describe("Only runs of this request."),
+      run_request: wholeNumber(0, 2_000_000_000).optional().describe("Only runs of this request."),
     }),
     response: { 200: aPage, ...problems(404, 422) },
   },

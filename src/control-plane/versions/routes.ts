@@ -3,14 +3,14 @@ import { VitrinaError } from "../../domain/error-catalogue.ts";
 import { changesBetween, configOfVersion } from "../../domain/pipeline-version.ts";
 import type { Api, ApiParts } from "../api.ts";
 import { answer } from "../openapi.ts";
-import { idParams, pageOf, pageQuery } from "../parameters.ts";
+import { idParams, pageOf, pageQuery, wholeNumber } from "../parameters.ts";
 import { savedPipelineSchema } from "../pipelines/answer.ts";
 import { changeConfiguration } from "../pipelines/change-configuration.ts";
 import { problems } from "../problem.ts";
 
 const tags = ["versions"];
 const HIGHEST_VERSION = 999_999_999;
-const versionNumber = z.coerce.number().int().min(1).max(HIGHEST_VERSION);
+const versionNumber = wholeNumber(1, HIGHEST_VERSION);
 const params = idParams.extend({ version: versionNumber.describe("The number of the version.") });
 
 const head = { version: z.int(), author: z.string(), created_at: z.date() };
