@@ -15,7 +15,6 @@ import { until } from "./until.ts";
 
 /** Runners that are killed while they follow the changes of a source. */
 
-const AT_ONCE = 3;
 const FILMS = 600;
 const GENRES = 10;
 
@@ -33,6 +32,8 @@ const FOLLOWING = { ...CONFIG, source_query: QUERY, follow: { check_every_second
 
 /** Runners of marts that follow, where the source records its changes in one of the ways there are. */
 export interface FollowChaos extends Chaos {
+  /** How many marts are followed at the same time, until all are killed. */
+  readonly atOnce: number;
   /** May be the meta-store's own. */
   readonly source: Pick<TestDatabase, "query">;
   createMart(name: string, more?: object): Promise<Pipeline>;
@@ -148,7 +149,7 @@ export function describeFollowKills(where: string, kills: FollowKills, open: () 
         killed.set(`${kind} ${point}`, await killOne(chaos, point));
       }
     };
-    await Promise.all(Array.from({ length: AT_ONCE }, killNext));
+    await Promise.all(Array.from({ length: chaos.atOnce }, killNext));
   }
 
   describe.each(kinds)(`SIGKILL in a %s, ${where}`, (kind) => {
@@ -182,6 +183,7 @@ export async function openFollowChaos(path: Path): Promise<FollowChaos> {
   const { database, target } = chaos;
   return {
     ...chaos,
+    atOnce: 3,
     source: database,
     createMart: (name, more = {}) => chaos.create({ ...FOLLOWING, name, target_table: `analytics.${name}`, ...more }),
     recordChanges: (pipeline) => recordChangesOf(database, pipeline),
@@ -220,7 +222,7 @@ export async function followOnce(chaos: FollowChaos, pipelines: readonly Pipelin
   const ids = pipelines.map(({ id }) => id);
   await query("UPDATE etl.etl_pipelines SET enabled = true WHERE id = ANY ($1::uuid[])", [ids]);
   await Promise.all(ids.map((id) => chaos.store.requests.run(id, "api")));
-  const runner = chaos.runner(undefined, { RUNNER_CONCURRENCY: "6" });
+  const runner = chaos.runner(undefined, { RUNNER_CONCURRENCY: String(chaos.atOnce) });
   await chaos.atRest();
   await runner.stop();
   const states = await Promise.all(pipelines.map(({ id }) => chaos.store.follow.get(id)));
