@@ -13,10 +13,10 @@ function filled(before: string, unit: string, after = ""): string {
   return before + unit.repeat(Math.floor((BYTES - before.length - after.length) / unit.length)) + after;
 }
 
-/** Of two times, the one that was disturbed less. */
+/** Of several times, the one that was disturbed least. */
 async function processorMs(work: () => unknown): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
-  for (let time = 0; time < 2; time += 1) {
+  for (let time = 0; time < 5; time += 1) {
     const before = process.cpuUsage();
     await work();
     const { user, system } = process.cpuUsage(before);
