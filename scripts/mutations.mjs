@@ -1038,6 +1038,12 @@ export const MUTATIONS = [
     tests: [ALTERED_IN_ROUND],
   },
   {
+    name: "watcher: a source that does not answer is waited for",
+    file: "src/data-plane/follow/watcher.ts",
+    replace: [["return await Promise.race([looking, impatient]);", "return await looking;"]],
+    tests: ["tests/integration/follow-watcher.test.ts"],
+  },
+  {
     name: "watcher: a change that was seen and is gone is not missed",
     file: "src/connectors/postgres/changes/change-table.ts",
     replace: [['vanished("p.relations", "p.number",', 'vanished("p.relations", "NULL::bigint",']],

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { KeptSessions } from "../../src/connectors/postgres/kept-sessions.ts";
+import { questionSession } from "../../src/connectors/postgres/read-session.ts";
 import { type Client, connectForData, resumeForData } from "../../src/postgres/connection.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { until } from "../support/until.ts";
@@ -75,4 +76,18 @@ it("is replaced by a new one if somebody has ended it", async () => {
   const other = await kept.take(never);
   expect(await pidOf(other.client)).not.toEqual(pid);
   other.giveBack();
+});
+
+it("a question is told that its session was closed meanwhile", async () => {
+  const url = database.urls.reader;
+  const session = questionSession({ url, applicationName: "asking", readTimeoutMs: 60_000 });
+  const answer = session.ask((client) => client.query("SELECT pg_sleep(60)")).catch((error: unknown) => error);
+  await until("it is asked", async () =>
+    (await database.query("SELECT FROM pg_stat_activity WHERE application_name = 'asking' AND wait_event = 'PgSleep'"))
+      .length === 1
+      ? true
+      : undefined,
+  );
+  await session.close();
+  expect(await answer).toMatchObject({ code: "DATABASE_UNAVAILABLE" });
 });

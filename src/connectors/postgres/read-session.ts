@@ -95,11 +95,13 @@ export function questionSession(
   let connected: Promise<Client> | undefined;
   const withClient = async <T>(use: (client: Client) => Promise<T>): Promise<T> => {
     connected ??= connectToSource(config, settings);
+    const own = connected;
     try {
-      return await use(await connected);
+      return await use(await own);
     } catch (error) {
-      const broken = await connected.catch(() => undefined);
-      connected = undefined;
+      const broken = await own.catch(() => undefined);
+      // It may have been closed meanwhile, and another one opened.
+      if (connected === own) connected = undefined;
       if (broken === undefined) throw sourceError(error);
       const failure = await lockedSourceError(broken, error);
       await broken.end().catch(() => undefined);

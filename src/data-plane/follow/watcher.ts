@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { ChangeWatch } from "../../connectors/follower.ts";
 import type { Connectors } from "../../connectors/index.ts";
 import type { SourceRef } from "../../connectors/source.ts";
@@ -18,6 +19,8 @@ interface WatcherParts {
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 60_000;
 const SOON_MS = 1;
+/** A question is answered sooner. Whatever takes longer is not waited for: the other sources are asked meanwhile. */
+const PATIENCE_MS = 500;
 
 /**
  * Starts pipelines whose source or configuration has changed, and new ones. Each source is asked by one question for all that follow it. Any number of
@@ -118,14 +121,36 @@ class WatchedSource {
   #failures = 0;
   #silentUntil = 0;
   #forgotAt = monotonicMs();
+  #isAsking = false;
+  #isClosed = false;
 
   constructor(parts: WatcherParts, { source_type, source_connection }: SourceRef) {
     this.#parts = parts;
     this.#of = { source_type, source_connection };
   }
 
-  /** Never throws. Returns the milliseconds until the next one is to be asked about. */
+  /**
+   * Never throws, and is soon over: a question that the source leaves unanswered goes on by itself, and no other one is
+   * asked before it has ended. Returns the milliseconds until the next one is to be asked about.
+   */
   async look(pipelines: readonly FollowingPipeline[]): Promise<number> {
+    if (this.#isAsking) return PATIENCE_MS;
+    this.#isAsking = true;
+    const looking = this.#lookNow(pipelines).finally(() => {
+      this.#isAsking = false;
+      // It may have connected after that.
+      return this.#isClosed ? this.#end() : undefined;
+    });
+    const patience = new AbortController();
+    const impatient = delay(PATIENCE_MS, PATIENCE_MS, { signal: patience.signal }).catch(() => PATIENCE_MS);
+    try {
+      return await Promise.race([looking, impatient]);
+    } finally {
+      patience.abort();
+    }
+  }
+
+  async #lookNow(pipelines: readonly FollowingPipeline[]): Promise<number> {
     const now = monotonicMs();
     if (now < this.#silentUntil) return this.#silentUntil - now;
     const waitOf = ({ id, checkEverySeconds }: FollowingPipeline): number =>
@@ -174,6 +199,7 @@ class WatchedSource {
 
   async #open(): Promise<ChangeWatch> {
     if (this.#watch !== undefined) return this.#watch.watch;
+    if (this.#isClosed) throw new Error("The source is not watched any more.");
     const source = await this.#parts.connectors.source(this.#of);
     const watch = await source.watchChanges?.();
     if (watch === undefined) throw new Error("The source does not tell of changes.");
@@ -183,16 +209,23 @@ class WatchedSource {
 
   /** Said once, until it answers again. */
   async #failed(error: unknown): Promise<void> {
+    if (this.#isClosed) return;
     const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, LONGEST_PAUSE_MS);
     this.#failures += 1;
     this.#silentUntil = monotonicMs() + pauseMs;
-    await this.close();
+    await this.#end();
     if (this.#failures > 1) return;
     const { code, message: reason } = databaseError(error, "ask the source for changes");
     this.#parts.log.warn({ ...this.#of, code, reason }, "cannot tell whether the source has changed; trying again");
   }
 
+  /** Ends a question that is under way, too. */
   async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#end();
+  }
+
+  async #end(): Promise<void> {
     const watch = this.#watch;
     this.#watch = undefined;
     await watch?.close();
