@@ -1044,6 +1044,18 @@ export const MUTATIONS = [
     tests: ["tests/integration/follow-watcher.test.ts"],
   },
   {
+    name: "watcher: a server that went away without a word is waited for as long as a read may take",
+    file: "src/connectors/postgres/changes/watch.ts",
+    replace: [["Math.min(config.readTimeoutMs, ANSWERS_WITHIN_MS)", "config.readTimeoutMs + 0 * ANSWERS_WITHIN_MS"]],
+    tests: ["tests/integration/follow-watcher.test.ts"],
+  },
+  {
+    name: "follow: a source that was kept open and does not answer is waited for",
+    file: "src/data-plane/follow/kept-sources.ts",
+    replace: [["return await Promise.race([answer, late]);", "return await answer;"]],
+    tests: ["tests/integration/kept-sources.test.ts"],
+  },
+  {
     name: "watcher: a change that was seen and is gone is not missed",
     file: "src/connectors/postgres/changes/change-table.ts",
     replace: [['vanished("p.relations", "p.number",', 'vanished("p.relations", "NULL::bigint",']],

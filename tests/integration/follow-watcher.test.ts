@@ -1,11 +1,14 @@
-import { expect, it } from "vitest";
+import { expect, inject, it, vi } from "vitest";
 import type { ChangeWatch } from "../../src/connectors/follower.ts";
+import { watchChanges } from "../../src/connectors/postgres/changes/watch.ts";
 import type { Source, SourceRef } from "../../src/connectors/source.ts";
 import { FollowWatcher } from "../../src/data-plane/follow/watcher.ts";
 import type { PipelineId } from "../../src/domain/pipeline.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
 import type { FollowingPipeline } from "../../src/meta-store/ports/follow.ts";
+import { createTestDatabase } from "../support/database.ts";
 import { recordingLog } from "../support/recording-log.ts";
+import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
 /** What asks the sources for changes, with sources that answer late or never. */
@@ -87,4 +90,24 @@ it("a question that is under way when the runner stops is ended, and nobody comp
   expect([...closed]).toEqual(["silent"]);
   await new Promise((resolve) => setTimeout(resolve, 20));
   expect(log.entries).toEqual([]);
+});
+
+it("a server that went away without a word is given up after a minute, however long a read may take", async ({
+  onTestFinished,
+}) => {
+  const database = await createTestDatabase(inject("postgresUrl"));
+  onTestFinished(() => database.drop());
+  const proxy = await startTcpProxy(database.url);
+  onTestFinished(() => proxy.close());
+  const silence = proxy.on({ direction: "to server", bytes: "jsonb_to_recordset", nth: 1, after: [] }, "silence");
+  const config = { applicationName: "watching", readTimeoutMs: 600_000, batchBytes: 1 };
+  const watch = watchChanges({ url: proxy.through(database.urls.reader), ...config });
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { position, tables } = followingFrom("gone");
+  const answer = watch.changedSince([{ pipelineId: "gone", position, tables }]).catch((error: unknown) => error);
+  await until("it is asked", () => silence.acted);
+  await vi.advanceTimersByTimeAsync(65_000);
+  expect(await answer).toMatchObject({ code: "STATEMENT_TIMEOUT" });
+  await watch.close();
 });

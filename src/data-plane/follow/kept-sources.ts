@@ -25,6 +25,8 @@ export interface FollowedSource {
 const EXAMINED_FOR_MS = 60_000;
 /** Each holds a connection to its source. */
 const MOST_KEPT = 10;
+/** A server that went away without a word would otherwise be waited for as long as a read may take. */
+const ANSWERS_WITHIN_MS = 5000;
 
 /**
  * Examining a query and deriving its plan takes longer than bringing a few keys up to date. So the source of a run that
@@ -93,10 +95,19 @@ function isOver({ examinedAt, ending }: FollowedSource): boolean {
   return ending.signal.aborted || monotonicMs() - examinedAt > EXAMINED_FOR_MS;
 }
 
-/** Its session may have been ended meanwhile; then this is where it is noticed. */
+/** Its session may have been ended meanwhile, or lead nowhere; then this is where it is noticed. */
 async function isUsable(kept: FollowedSource, pipeline: Pipeline): Promise<boolean> {
-  if (isOver(kept) || kept.configVersion !== pipeline.config_version) return false;
-  return (await kept.following?.follower.isCurrent().catch(() => false)) ?? false;
+  if (isOver(kept) || kept.configVersion !== pipeline.config_version || kept.following === undefined) return false;
+  const answer = kept.following.follower.isCurrent().catch(() => false);
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(resolve, ANSWERS_WITHIN_MS, false);
+  });
+  try {
+    return await Promise.race([answer, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** Returns how to undo it. */

@@ -18,11 +18,15 @@ export function watchChanges(config: PostgresSourceConfig): ChangeWatch {
 /** The change table, or the right to read it, is gone. */
 const NOT_THERE = ["42P01", "3F000", "42501"];
 
+/** It is asked for a few rows of an index. A server that went away without a word is given up after about a minute. */
+const ANSWERS_WITHIN_MS = 30_000;
+
 /** Looking for what may go costs about as much as asking for changes. */
 const FORGET_EVERY_MS = 60_000;
 
 function watchChangeTable(config: PostgresSourceConfig): ChangeWatch {
-  const session = questionSession(config);
+  const readTimeoutMs = Math.min(config.readTimeoutMs, ANSWERS_WITHIN_MS);
+  const session = questionSession({ ...config, readTimeoutMs });
   const server = knownServer();
   return {
     forgetEveryMs: FORGET_EVERY_MS,
