@@ -1702,6 +1702,12 @@ export const MUTATIONS = [
     tests: [SLOT_CHANGES],
   },
   {
+    name: "slot: the session that writes to the disk is waited for, whatever becomes of the server",
+    file: "src/connectors/postgres/changes/slot/slot-log.ts",
+    replace: [["withDeadline(own, FLUSHED_WITHIN_MS,", "withDeadline(own, 1000 * FLUSHED_WITHIN_MS,"]],
+    tests: ["tests/integration/slot-changes.test.ts"],
+  },
+  {
     name: "slot: one that is past the position is trusted",
     file: "src/connectors/postgres/changes/slot/slot-log.ts",
     replace: [["lsnNumber(confirmed) <= lsnNumber(lsn)) return", "lsnNumber(confirmed) >= 0n) return"]],

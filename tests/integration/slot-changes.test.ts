@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { slotScript } from "../../src/connectors/postgres/changes/slot/script.ts";
 import {
   type FollowedQuery,
   type FollowedSource,
+  followIn,
   keyedTable,
   LIMITS,
   openFollowedSource,
@@ -10,6 +11,7 @@ import {
 import { createRandomTables, followAtTheSameTime } from "../support/random-marts.ts";
 import { runs } from "../support/seed.ts";
 import { KEEP, type SlotServer, startSlotServer } from "../support/slot-server.ts";
+import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
 /** What a slot tells is what a round finds: every change once, as soon as it is visible and not before. */
@@ -98,6 +100,26 @@ describe("a round", () => {
       reason: "content.rating was truncated or rewritten.",
     });
   });
+});
+
+it("a server that falls silent while it writes to its disk ends the round, and not only its session", async () => {
+  const proxy = await startTcpProxy(server.url);
+  const config = { ...source.config, url: proxy.through(source.config.url) };
+  const films = await followIn(config, FILMS);
+  const start = await films.start();
+  await source.query("UPDATE content.film SET title = 'silence' WHERE id = 2");
+  const silence = proxy.on({ direction: "to server", bytes: "pg_logical_emit_message", nth: 1, after: [] }, "silence");
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    const found = films.since(start).catch((error: unknown) => error);
+    await until("it is to be written", () => silence.acted);
+    await vi.advanceTimersByTimeAsync(200_000);
+    expect(await found).toMatchObject({ code: "STATEMENT_TIMEOUT" });
+  } finally {
+    vi.useRealTimers();
+    await films.follower.close();
+    await proxy.close();
+  }
 });
 
 describe("a commit that waits for a standby", () => {

@@ -1,6 +1,7 @@
 import { VitrinaError } from "../../../../domain/error-catalogue.ts";
 import type { Client } from "../../../../postgres/connection.ts";
 import type { FollowedTable, ImagesOf } from "../../../../sql-analysis/follow-plan.ts";
+import { withDeadline } from "../../deadline.ts";
 import { connectToSource, type PostgresSourceConfig, rememberingPlans } from "../../read-session.ts";
 import type { ChangeLog, LogPlace, Recording, RoundChanges, RoundImages } from "../change-log.ts";
 import { imageValues } from "../images.ts";
@@ -194,6 +195,9 @@ function collectedImages(
   };
 }
 
+/** It is one commit. */
+const FLUSHED_WITHIN_MS = 30_000;
+
 interface Disk {
   /** The place up to which the WAL is on the disk, once that is at least this one. */
   flushedAfter(client: Client, written: string): Promise<string>;
@@ -220,7 +224,11 @@ function openDisk(config: PostgresSourceConfig): Disk {
       // Not even a standby is waited for.
       connected ??= connectToSource(config, { synchronous_commit: "local" });
       try {
-        await (await connected).query("SELECT pg_logical_emit_message(true, 'vitrina', '')");
+        const own = await connected;
+        // The deadline of the round ends the round's session, and would leave this one waiting.
+        await withDeadline(own, FLUSHED_WITHIN_MS, config, () =>
+          own.query("SELECT pg_logical_emit_message(true, 'vitrina', '')"),
+        );
       } catch (error) {
         await close();
         throw error;
