@@ -1032,6 +1032,18 @@ export const MUTATIONS = [
     tests: ["tests/integration/change-fingerprint.test.ts"],
   },
   {
+    name: "watcher: a view that is replaced while no row changes is overlooked",
+    file: "src/connectors/postgres/changes/altered.ts",
+    replace: [["|identity of|view) ", "|identity of) "]],
+    tests: ["tests/integration/change-fingerprint.test.ts"],
+  },
+  {
+    name: "changes: two tables are recorded under one name",
+    file: "src/domain/relation-name.ts",
+    replace: [['/[."]/', '/["]/']],
+    tests: [CHANGE_SCRIPT, "tests/domain/relation-name.test.ts"],
+  },
+  {
     name: "follow: somebody who drops a view in the middle of a round meets a deadlock",
     file: "src/connectors/postgres/changes/follower.ts",
     replace: [["IN ('r', 'p', 'v')", "IN ('r', 'p')"]],

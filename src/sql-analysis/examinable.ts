@@ -1,3 +1,4 @@
+import { relationName } from "../domain/relation-name.ts";
 import { quoteIdentifier } from "../postgres/identifiers.ts";
 import type { FollowedTable, FollowPlan } from "./follow-plan.ts";
 
@@ -19,7 +20,7 @@ export function statementsToExamine({ tables }: FollowPlan): readonly StatementT
       const rows = imageOf(tables.find((one) => one.schema === wanted.schema && one.name === wanted.name));
       return { changed: rows, old: rows };
     });
-    return { table: `${schema}.${name}`, statement };
+    return { table: relationName({ schema, name }), statement };
   });
 }
 

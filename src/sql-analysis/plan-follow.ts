@@ -1,5 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import type { FollowedTableChoice, FollowTables } from "../domain/follow.ts";
+import { relationName } from "../domain/relation-name.ts";
 import { quoteIdentifier } from "../postgres/identifiers.ts";
 import { shown } from "../sql-guard/refusal.ts";
 import { type ExplicitKeys, readExplicitKeys } from "./explicit-keys.ts";
@@ -149,7 +150,7 @@ interface RefusedTable {
 }
 
 function refusalOf(relation: RelationFacts, { why, wayOut }: RefusedTable): FollowRefusal {
-  return { table: nameOf(relation), message: why, wayOut: wayOut ?? CORRECT };
+  return { table: relationName(relation), message: why, wayOut: wayOut ?? CORRECT };
 }
 
 interface PlannedTables {
@@ -304,10 +305,6 @@ class TablePlanner {
     const [first = "", ...others] = selects;
     return others.length === 0 ? first.replace("SELECT ", "SELECT DISTINCT ") : [first, ...others].join("\nUNION\n");
   }
-}
-
-function nameOf({ schema, name }: RelationFacts): string {
-  return `${schema}.${name}`;
 }
 
 /** What stands for it in `follow.tables`: each of its two names may be quoted as in SQL. */

@@ -253,6 +253,20 @@ describe("what happens to the rest of a source", () => {
     expect(await films.since(start)).toEqual(EVERYTHING(/^The view content\.film_\d+_inner was altered\.$/));
   });
 
+  it("the watcher sees that a view was replaced whose name has dots", async () => {
+    const { name, table } = await film();
+    const [view, other] = [`content."${name}.v 1"`, `content."${name}.v 2"`];
+    await source.query(`CREATE VIEW ${view} AS SELECT id, title FROM content.${name}`);
+    await source.query(`CREATE VIEW ${other} AS SELECT id, title FROM ${view}`);
+    const films = await source.follow(idsOf(other, [table]));
+    const start = await films.start();
+    expect(await changed(name, start)).toBe(false);
+    await source.query(`CREATE OR REPLACE VIEW ${view} AS SELECT id, upper(title) AS title FROM content.${name}`);
+    expect(await changed(name, start)).toBe(true);
+    expect(await films.since(start)).toEqual(EVERYTHING(/^The view "content"\."film_\d+\.v 1" was altered\.$/));
+    expect(await changed(name, await films.start())).toBe(false);
+  });
+
   it("a view with a column of another name is noticed, because its rows may be read as a whole", async () => {
     const { name, table } = await film();
     await source.query(`CREATE VIEW content.${name}_view AS SELECT id, title FROM content.${name}`);

@@ -55,6 +55,27 @@ describe("the script", () => {
     expect(await triggers()).toEqual(before);
   });
 
+  it("records two tables apart whose names differ only by where the schema ends", async () => {
+    await source.query(`CREATE TABLE content."b.t" (id bigint PRIMARY KEY, title text); CREATE SCHEMA "content.b";
+      CREATE TABLE "content.b".t (code text PRIMARY KEY); GRANT USAGE ON SCHEMA "content.b" TO vitrina_reader;
+      GRANT SELECT ON "content.b".t TO vitrina_reader`);
+    const tables = [
+      keyedTable("content", "b.t", ID, ["title"]),
+      keyedTable("content.b", "t", { name: "code", type: "text" }),
+    ];
+    await source.install(tables);
+    expect(await triggers()).toHaveLength(4);
+    const columns = [ID, { name: "code", type: "text" }];
+    const query = `SELECT a.id, b.code FROM content."b.t" a, "content.b".t b WHERE b.code = a.title`;
+    const titles = await source.follow({ query, key: ["id"], columns, tables: [keyedTable("content", "b.t", ID, [])] });
+    const start = await titles.start();
+    await source.query(`INSERT INTO "content.b".t VALUES ('x')`);
+    expect(await titles.since(start)).toEqual({ kind: "keys", changes: 0, keys: [] });
+    await source.query(`INSERT INTO content."b.t" VALUES (7, 'x')`);
+    expect(await titles.since(start)).toEqual({ kind: "keys", changes: 1, keys: [["7"]] });
+    expect((await recorded()).map(({ relation }) => relation)).toEqual(['"content.b"."t"', '"content"."b.t"']);
+  });
+
   it("waits for nobody when there is nothing to change, and holds nobody up", async () => {
     await source.install([FILM]);
     const [reader, writer] = await Promise.all([source.connect(source.urls.reader), source.connect()]);

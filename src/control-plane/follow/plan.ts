@@ -1,6 +1,7 @@
 import type { FollowPlan, ImagesOf, SourceInspector } from "../../connectors/inspector.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { PipelineConfig } from "../../domain/pipeline.ts";
+import { relationName } from "../../domain/relation-name.ts";
 import { type InspectedTaskPlan, inspectTaskPlan } from "../../domain/task-plan.ts";
 import type { ApiParts } from "../api.ts";
 import type { PlanAnswer } from "./operations.ts";
@@ -56,7 +57,7 @@ export async function describePlan(
   const recording = isRefused ? undefined : await source.changesState(plan.tables);
   const indexes = isRefused ? [] : await source.followIndexes(plan);
   const tables = plan.tables.map(({ schema, name, imageColumns, readColumns, change }) => {
-    const table = `${schema}.${name}`;
+    const table = relationName({ schema, name });
     const recorded = recording?.tables.find((one) => one.table === table);
     return {
       table,
@@ -81,7 +82,7 @@ export async function describePlan(
 }
 
 /** For people: the rows themselves are only in a round. */
-const named: ImagesOf = ({ schema, name }) => ({
-  changed: `changed(${schema}.${name})`,
-  old: `old(${schema}.${name})`,
+const named: ImagesOf = (table) => ({
+  changed: `changed(${relationName(table)})`,
+  old: `old(${relationName(table)})`,
 });

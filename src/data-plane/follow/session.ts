@@ -4,6 +4,7 @@ import { configFingerprint } from "../../domain/checkpoint.ts";
 import { plural } from "../../domain/counted.ts";
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { FollowPosition } from "../../domain/follow.ts";
+import { relationName } from "../../domain/relation-name.ts";
 import { faultPoint } from "../../observability/fault-points.ts";
 import { openLoad } from "../load.ts";
 import type { Load, LoadScope, ReadingRun } from "../run-context.ts";
@@ -77,7 +78,7 @@ export class FollowSession {
   /** Whose changes are followed, as schema.table. */
   get tables(): string[] {
     const tables = this.#follower?.plan.tables ?? [];
-    return tables.filter(({ change }) => change.kind !== "ignore").map(({ schema, name }) => `${schema}.${name}`);
+    return tables.filter(({ change }) => change.kind !== "ignore").map(relationName);
   }
 
   /** The target has every change up to the position. */

@@ -1,3 +1,4 @@
+import { relationNamed } from "../../../domain/relation-name.ts";
 import type { SqlSession } from "../../../domain/sql-session.ts";
 import type { WatchedPosition } from "../../follower.ts";
 import type { Fingerprint } from "./fingerprint.ts";
@@ -15,7 +16,10 @@ export async function findAltered<P extends WatchedPosition>(
 ): Promise<readonly P[]> {
   const tables = await namesOf(session, positions);
   const views = new Set(positions.flatMap(({ position }) => namesAfter("view ", position.fingerprint)));
-  const present = await printsOf(tables, [...views].flatMap(plainName));
+  const present = await printsOf(
+    tables,
+    [...views].flatMap((view) => relationNamed(view) ?? []),
+  );
   return positions.filter(({ position }) => isAltered(position.fingerprint, present));
 }
 
@@ -35,14 +39,8 @@ async function namesOf(session: SqlSession, positions: readonly WatchedPosition[
 const namesAfter = (start: string, fingerprint: Fingerprint): readonly string[] =>
   Object.keys(fingerprint).flatMap((name) => (name.startsWith(start) ? [name.slice(start.length)] : []));
 
-/** With more than one dot it is not known where the schema ends: such a view is left to the next round. */
-function plainName(name: string): readonly NamedRelation[] {
-  const [schema, table, ...more] = name.split(".");
-  return schema === undefined || table === undefined || more.length > 0 ? [] : [{ schema, name: table }];
-}
-
 const WATCHED =
-  /^(table|parts of|computed columns of|storage of|trigger of|shape of|published|identity of) |^(server|timeline|slot|publication)$|^view [^.]+\.[^.]+$/;
+  /^(table|parts of|computed columns of|storage of|trigger of|shape of|published|identity of|view) |^(server|timeline|slot|publication)$/;
 
 function isAltered(before: Fingerprint, present: Fingerprint): boolean {
   return Object.entries(before).some(([name, print]) => WATCHED.test(name) && present[name] !== print);

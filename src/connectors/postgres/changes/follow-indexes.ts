@@ -1,3 +1,4 @@
+import { relationName } from "../../../domain/relation-name.ts";
 import type { Client } from "../../../postgres/connection.ts";
 import { quoteIdentifier } from "../../../postgres/identifiers.ts";
 import type { FollowedTable, FollowPlan, ImagesOf } from "../../../sql-analysis/follow-plan.ts";
@@ -17,9 +18,7 @@ export async function followIndexes(client: Client, { tables }: FollowPlan): Pro
     if (change.kind !== "keys") continue;
     const scanned = await scannedTables(client, change.statement(imagesFor(tables)));
     const missing = await missingIndexes(client, scanned, tables);
-    found.push(
-      ...missing.map(({ statement, scans }) => ({ table: `${table.schema}.${table.name}`, scans, statement })),
-    );
+    found.push(...missing.map(({ statement, scans }) => ({ table: relationName(table), scans, statement })));
   }
   return found;
 }
@@ -91,7 +90,7 @@ async function missingIndexes(
     for (const wanted of wantedIndexes(scan, root, columns)) {
       const written = wanted.map((column) => root.written[column] ?? quoteIdentifier(column));
       const statement = `CREATE INDEX ON ${root.label} (${written.join(", ")})`;
-      found.set(statement, { scans: `${scan.schema}.${scan.name}`, statement });
+      found.set(statement, { scans: relationName(scan), statement });
     }
   }
   return [...found.values()];

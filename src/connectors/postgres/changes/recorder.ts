@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { relationName } from "../../../domain/relation-name.ts";
 import { quoteIdentifier, quoteLiteral } from "../../../postgres/identifiers.ts";
 import type { FollowedTable, ImageColumn } from "../../../sql-analysis/follow-plan.ts";
 
@@ -25,9 +26,14 @@ export function watchedTables(tables: readonly FollowedTable[]): readonly Follow
 }
 
 /** The name of a table in the change table. */
-export function recordedName({ schema, name }: { readonly schema: string; readonly name: string }): string {
-  return `${schema}.${name}`;
-}
+export const recordedName = relationName;
+
+/** The same in SQL, of a row of `pg_namespace` and one of `pg_class`. */
+export const recordedNameIn = (namespace: string, relation: string): string => {
+  const parts = [`${namespace}.nspname`, `${relation}.relname`];
+  const quoted = parts.map((part) => `replace(${part}, '"', '""')`).join(", ");
+  return `CASE WHEN concat(${parts.join(", ")}) ~ '[."]' THEN format('"%s"."%s"', ${quoted}) ELSE concat_ws('.', ${parts.join(", ")}) END`;
+};
 
 /**
  * Of the function; the triggers of the table are called after it. Readable, and different for each table. The longest of

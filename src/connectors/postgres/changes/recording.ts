@@ -1,7 +1,14 @@
 import type { SqlSession } from "../../../domain/sql-session.ts";
 import type { ImageColumn } from "../../../sql-analysis/follow-plan.ts";
 import { FIRST_OWN_OID } from "../../../sql-guard/audit-queries.ts";
-import { CHANGES_SCHEMA, type RecordedTable, recordedName, rowTriggerName, truncateTriggerName } from "./recorder.ts";
+import {
+  CHANGES_SCHEMA,
+  type RecordedTable,
+  recordedName,
+  recordedNameIn,
+  rowTriggerName,
+  truncateTriggerName,
+} from "./recorder.ts";
 
 /** What the source's catalogue says about tables and about the recording of their changes. */
 
@@ -92,7 +99,7 @@ const PARTS = `
   ), part AS (
     SELECT relation, oid, bool_or(root) AS root, string_agg(parent, ',' ORDER BY parent) AS parents FROM tree GROUP BY relation, oid
   )
-  SELECT p.relation, p.oid::text, n.nspname || '.' || c.relname AS name, p.root AS "isRoot", c.relkind AS kind,
+  SELECT p.relation, p.oid::text, ${recordedNameIn("n", "c")} AS name, p.root AS "isRoot", c.relkind AS kind,
          c.relpersistence <> 'p' AS "isUnlogged", c.relfilenode::text AS storage, coalesce(p.parents, '') AS parents,
          (SELECT md5(string_agg(concat_ws(' ', d.adnum, d.adbin), E'\\n' ORDER BY d.adnum))
             FROM pg_attrdef d JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
@@ -202,7 +209,7 @@ export const reachedFrom = (list: "$1" | "$2"): string => `WITH RECURSIVE reache
 
 const VIEWS = `
   ${reachedFrom("$2")}
-  SELECT n.nspname || '.' || c.relname AS name,
+  SELECT ${recordedNameIn("n", "c")} AS name,
          md5(concat(r.ev_action, (SELECT string_agg(a.attname, E'\\n' ORDER BY a.attnum) FROM pg_attribute a
                                    WHERE a.attrelid = c.oid AND a.attnum > 0))) AS rule
     FROM reached JOIN pg_class c ON c.oid = reached.relid AND c.relkind = 'v'

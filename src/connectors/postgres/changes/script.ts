@@ -1,4 +1,3 @@
-import { VitrinaError } from "../../../domain/error-catalogue.ts";
 import { quoteIdentifier, quoteLiteral, quoteTable } from "../../../postgres/identifiers.ts";
 import { BASE, FORGETTING, grants, limits, STORING } from "./base-script.ts";
 import {
@@ -39,7 +38,6 @@ export function changesScript({
   maxRows = MAX_ROWS,
   maxAgeHours = MAX_AGE_HOURS,
 }: ChangesScript): string {
-  requireDifferentNames(tables);
   const inner = [BASE, limits(maxRows, maxAgeHours), STORING, FORGETTING, grants(quoteIdentifier(reader))];
   return [
     HEADER,
@@ -102,11 +100,4 @@ const commented = (text: string): string => text.replaceAll(/[\r\n]/g, " ");
 
 export function dollarQuote(body: string): string {
   for (let tag = "function"; ; tag += "_") if (!body.includes(`$${tag}$`)) return `$${tag}$`;
-}
-
-export function requireDifferentNames(tables: readonly RecordedTable[]): void {
-  const names = tables.map(recordedName);
-  const repeated = names.find((name, index) => names.indexOf(name) !== index);
-  if (repeated === undefined) return;
-  throw new VitrinaError("NOT_SUPPORTED", `Two tables would both be recorded as ${repeated}.`);
 }

@@ -1,5 +1,5 @@
 import type { SqlSession } from "../../../../domain/sql-session.ts";
-import type { RecordedTable } from "../recorder.ts";
+import { type RecordedTable, recordedNameIn } from "../recorder.ts";
 import { type NamedRelation, readTableFacts, type TableFacts } from "../recording.ts";
 
 /** What the source's catalogue says about a slot, its publication, and the tables in it. */
@@ -104,7 +104,7 @@ const PUBLISHED = `
      ) AS m
      GROUP BY u.oid
   )
-  SELECT t.relation, t.oid::text, n.nspname || '.' || c.relname AS name, c.relkind AS kind, m.membership,
+  SELECT t.relation, t.oid::text, ${recordedNameIn("n", "c")} AS name, c.relkind AS kind, m.membership,
          coalesce(m.filtered, false) AS "hasRowFilter", m.columns::jsonb AS "publishedColumns",
          c.relreplident AS identity, x.indexrelid::text AS "identityIndex", ${keyColumns("x")} AS "identityColumns",
          ${keyColumns("k")} AS "primaryKey",

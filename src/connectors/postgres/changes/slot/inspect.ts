@@ -3,7 +3,7 @@ import type { WatchedPosition } from "../../../follower.ts";
 import type { WaitingAtSource, WaitingChanges } from "../../../inspector.ts";
 import { sourceError } from "../../read-session.ts";
 import { asComments, type ChangesInspection, readerOf, recordedTables, stateOf } from "../changes-inspection.ts";
-import { type RecordedTable, recordedName } from "../recorder.ts";
+import { type RecordedTable, recordedName, recordedNameIn } from "../recorder.ts";
 import { readSlotRecording } from "./facts.ts";
 import { slotProblems, slotRemarks } from "./problems.ts";
 import { scanBehind, type WaitingFor } from "./scan.ts";
@@ -33,7 +33,7 @@ export function inspectSlot(slot: string): ChangesInspection {
 }
 
 const SURPLUS = `
-  SELECT n.nspname || '.' || c.relname AS relation
+  SELECT ${recordedNameIn("n", "c")} AS relation
     FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid
     JOIN pg_class c ON c.oid = r.prrelid JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE p.pubname = $1 AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = c.oid)

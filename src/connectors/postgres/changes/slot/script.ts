@@ -1,6 +1,6 @@
 import { quoteIdentifier, quoteLiteral, quoteTable } from "../../../../postgres/identifiers.ts";
 import type { RecordedTable } from "../recorder.ts";
-import { dollarQuote, requireDifferentNames, transaction } from "../script.ts";
+import { dollarQuote, transaction } from "../script.ts";
 import { TREE } from "../trigger-script.ts";
 
 /** The script that the owner of a source runs so that a slot tells of its changes, and the one that takes it away. */
@@ -17,7 +17,6 @@ const literal = (text: string): string => quoteLiteral(text).trim();
 
 /** Can be run again: what is as it should be is left alone. The slot comes last, because it decodes by the publication. */
 export function slotScript({ name, tables, reader }: SlotScript): string {
-  requireDifferentNames(tables);
   return [
     HEADER,
     transaction(requirements(reader).trim()),
