@@ -33,7 +33,11 @@ export function followRun(
   let toldWaiting: string | undefined;
   let toldNotesOf: string | undefined;
   return poll(say, {
-    look: () => api.request("getPipelineStatus", { params: { id }, query: { run_request: number } }),
+    look: (pauseMs) =>
+      api.request("getPipelineStatus", {
+        params: { id },
+        query: { run_request: number, wait: `${Math.round(pauseMs)}ms` },
+      }),
     isOver: ({ over }) => over,
     onSeen(seen) {
       onSeen(seen);

@@ -11,7 +11,8 @@ const PAUSE_GROWTH = 1.5;
 const AWAY_PATIENCE_MS = 5 * 60_000;
 
 export interface Poll<T> {
-  look(): Promise<T>;
+  /** May let the API wait that long for the end, which is then seen at once. */
+  look(pauseMs: number): Promise<T>;
   isOver(seen: T): boolean;
   onSeen?(seen: T): void;
 }
@@ -20,8 +21,9 @@ export interface Poll<T> {
 export async function poll<T>(say: Terminal["say"], { look, isOver, onSeen }: Poll<T>): Promise<T> {
   let awaySince: number | undefined;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * PAUSE_GROWTH, LONGEST_PAUSE_MS)) {
+    const lookedAt = performance.now();
     try {
-      const seen = await look();
+      const seen = await look(pauseMs);
       if (awaySince !== undefined) say("The API answers again.");
       awaySince = undefined;
       onSeen?.(seen);
@@ -32,7 +34,7 @@ export async function poll<T>(say: Terminal["say"], { look, isOver, onSeen }: Po
       awaySince ??= performance.now();
       if (performance.now() - awaySince > AWAY_PATIENCE_MS) throw error;
     }
-    await delay(pauseMs);
+    await delay(Math.max(0, lookedAt + pauseMs - performance.now()));
   }
 }
 
