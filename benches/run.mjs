@@ -23,6 +23,8 @@ const GROUPS = await Promise.all(
     "growth",
     "many-pipelines",
     "idle",
+    "api-load",
+    "command-line",
     "search",
   ].map(async (name) => (await import(`./groups/${name}.mjs`)).default),
 );
