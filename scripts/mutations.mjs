@@ -13,6 +13,7 @@ const LATE_COMMIT = "tests/chaos/late-commit.test.ts";
  * tests are skipped.
  */
 const FOLLOW_RUNS = "tests/integration/follow.test.ts";
+const DATABASE_SETTINGS = "tests/integration/database-settings.test.ts";
 const CHANGE_SCRIPT = "tests/integration/change-script.test.ts";
 const FOLLOW_ODD_VALUES = "tests/integration/follow-odd-values.test.ts";
 const FOLLOW_KILLS = "tests/chaos/kill-follow-stream.test.ts";
@@ -106,7 +107,7 @@ export const MUTATIONS = [
   {
     name: "session: names are searched where the database's owner says",
     file: "src/postgres/session.ts",
-    replace: [["{ ...settings, ...OWN_NAMES }", "{ ...OWN_NAMES, ...settings, search_path: 'public, pg_catalog' }"]],
+    replace: [["...OWN_TRANSACTIONS, ...OWN_NAMES }", "...OWN_TRANSACTIONS, search_path: 'public, pg_catalog' }"]],
     tests: ["tests/integration/hostile-owner.test.ts"],
   },
   {
@@ -1036,6 +1037,18 @@ export const MUTATIONS = [
     file: "src/connectors/postgres/changes/altered.ts",
     replace: [["|identity of|view) ", "|identity of) "]],
     tests: ["tests/integration/change-fingerprint.test.ts"],
+  },
+  {
+    name: "sessions: times are printed as the database has it",
+    file: "src/postgres/connection.ts",
+    replace: [['DateStyle: "ISO, YMD"', 'DateStyle: "SQL, DMY"']],
+    tests: [DATABASE_SETTINGS],
+  },
+  {
+    name: "sessions: transactions are isolated as the database has it",
+    file: "src/postgres/session.ts",
+    replace: [['default_transaction_isolation: "read committed"', 'default_transaction_isolation: "serializable"']],
+    tests: [DATABASE_SETTINGS],
   },
   {
     name: "changes: two tables are recorded under one name",

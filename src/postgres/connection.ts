@@ -21,6 +21,14 @@ const metaTypes = {
     oid === INT8 ? Number : pg.types.getTypeParser(oid, format as "text"),
 } as pg.CustomTypesConfig;
 
+/** The only form in which the driver knows times: it would take all others for no time at all. */
+const READABLE_SETTINGS = { DateStyle: "ISO, YMD", IntervalStyle: "postgres" };
+
+const readable = <Options extends ConnectionOptions>(options: Options): Options => ({
+  ...options,
+  settings: { ...options.settings, ...READABLE_SETTINGS },
+});
+
 /** Every value as the text PostgreSQL printed, so that nothing is rounded on the way. */
 const textTypes = { getTypeParser: () => (value: string) => value } as unknown as pg.CustomTypesConfig;
 
@@ -55,7 +63,7 @@ export function createPool(options: ConnectionOptions & { readonly max: number }
     idleTimeoutMillis: 30_000,
     onConnect: (client) => {
       boundMessages(client);
-      return takeSession(client, config, options.settings);
+      return takeSession(client, config, readable(options).settings);
     },
   });
   // An idle connection that the server closes must not end the process; the next query reports the problem.
@@ -67,7 +75,7 @@ export function createPool(options: ConnectionOptions & { readonly max: number }
 
 /** One connection with ordinary JavaScript values. */
 export async function connect(options: ConnectionOptions): Promise<Client> {
-  return open(clientConfig(options, metaTypes), options);
+  return open(clientConfig(options, metaTypes), readable(options));
 }
 
 /** One connection of the data path: all values are texts. */

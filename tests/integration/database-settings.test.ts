@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { CINEMA, FILM_MART, violations } from "../support/followed-marts.ts";
+import { type Bench, openBench } from "../support/pipelines.ts";
+
+/** What somebody has set for the whole database, or for a role, must not reach our sessions. */
+
+const SETTINGS = {
+  DateStyle: "'SQL, DMY'",
+  IntervalStyle: "iso_8601",
+  TimeZone: "'Asia/Kathmandu'",
+  default_transaction_isolation: "serializable",
+  default_transaction_deferrable: "on",
+  lock_timeout: "'1ms'",
+  idle_in_transaction_session_timeout: "'300ms'",
+};
+
+let bench: Bench;
+beforeAll(async () => {
+  bench = await openBench();
+  await bench.query(CINEMA);
+  const [database] = await bench.query("SELECT quote_ident(current_database()) AS name");
+  for (const [name, value] of Object.entries(SETTINGS)) {
+    await bench.query(`ALTER DATABASE ${database?.["name"]} SET ${name} = ${value}`);
+  }
+  // Those that are there already have the old ones.
+  await bench.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                      WHERE datname = current_database() AND pid <> pg_backend_pid()`);
+});
+afterAll(() => bench.close());
+
+it("a mart is loaded and followed whatever the database has as defaults", async () => {
+  await bench.startRunner();
+  const films = await bench.create({ ...FILM_MART, follow: { check_every_seconds: 3600 } });
+  expect(await bench.run(films)).toMatchObject({ status: "SUCCESS", error: null, rows_written: 200 });
+  await bench.query("UPDATE content.genre SET name = 'drama' WHERE id = 1");
+  const run = await bench.run(films);
+  expect(run).toMatchObject({ status: "SUCCESS", error: null, strategy: "follow", rows_written: 20 });
+  expect(run.started_at).toBeInstanceOf(Date);
+  expect(await violations(bench, films)).toEqual([]);
+});
+
+it("concurrent requests wait for each other instead of failing", async () => {
+  const other = await bench.create({ ...FILM_MART, enabled: false, follow: { check_every_seconds: 3600 } });
+  const changes = Array.from({ length: 8 }, (_, n) =>
+    bench.store.pipelines
+      .update(other.id, { max_rejects: n }, { author: "test" })
+      .then(({ max_rejects }) => max_rejects),
+  );
+  expect(await Promise.all(changes)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+});
