@@ -107,7 +107,7 @@ export const MUTATIONS = [
   {
     name: "session: names are searched where the database's owner says",
     file: "src/postgres/session.ts",
-    replace: [["...OWN_TRANSACTIONS, ...OWN_NAMES }", "...OWN_TRANSACTIONS, search_path: 'public, pg_catalog' }"]],
+    replace: [["...OWN_STRINGS, ...OWN_NAMES }", "...OWN_STRINGS, search_path: 'public, pg_catalog' }"]],
     tests: ["tests/integration/hostile-owner.test.ts"],
   },
   {
@@ -1048,6 +1048,18 @@ export const MUTATIONS = [
     name: "sessions: transactions are isolated as the database has it",
     file: "src/postgres/session.ts",
     replace: [['default_transaction_isolation: "read committed"', 'default_transaction_isolation: "serializable"']],
+    tests: [DATABASE_SETTINGS],
+  },
+  {
+    name: "sessions: a NULL in an array is read as the database has it",
+    file: "src/connectors/postgres/data-session.ts",
+    replace: [['array_nulls: "on"', 'array_nulls: "off"']],
+    tests: [DATABASE_SETTINGS],
+  },
+  {
+    name: "sessions: a backslash in a string is read as the database has it",
+    file: "src/postgres/session.ts",
+    replace: [['standard_conforming_strings: "on"', 'standard_conforming_strings: "off"']],
     tests: [DATABASE_SETTINGS],
   },
   {

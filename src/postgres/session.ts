@@ -10,6 +10,9 @@ type SessionSettings = Readonly<Record<string, string>>;
  */
 const OWN_NAMES = { search_path: "pg_catalog, pg_temp" };
 
+/** What the guard read as a string must not become something else, nor a statement of ours, where the old default was brought back. */
+const OWN_STRINGS = { standard_conforming_strings: "on" };
+
 /** A database or a role may have another default, with which statements fail that wait for each other's rows. */
 const OWN_TRANSACTIONS = { default_transaction_isolation: "read committed", default_transaction_deferrable: "off" };
 
@@ -22,7 +25,7 @@ export async function takeSession(
   connection: pg.ClientConfig,
   settings: SessionSettings = {},
 ): Promise<void> {
-  const wanted = { ...settings, ...OWN_TRANSACTIONS, ...OWN_NAMES };
+  const wanted = { ...settings, ...OWN_TRANSACTIONS, ...OWN_STRINGS, ...OWN_NAMES };
   const announced = (session as { processID?: number | null }).processID ?? 0;
   if (await applyIn(session, announced, wanted)) return;
   const backend = await backendOf(session);

@@ -12,6 +12,10 @@ const SETTINGS = {
   default_transaction_deferrable: "on",
   lock_timeout: "'1ms'",
   idle_in_transaction_session_timeout: "'300ms'",
+  standard_conforming_strings: "off",
+  array_nulls: "off",
+  xmloption: "document",
+  transform_null_equals: "on",
 };
 
 let bench: Bench;
@@ -37,6 +41,27 @@ it("a mart is loaded and followed whatever the database has as defaults", async 
   expect(run).toMatchObject({ status: "SUCCESS", error: null, strategy: "follow", rows_written: 20 });
   expect(run.started_at).toBeInstanceOf(Date);
   expect(await violations(bench, films)).toEqual([]);
+});
+
+it("values arrive as they are, and a query means the same on each way", async () => {
+  await bench.query(`CREATE TABLE content.list (id int PRIMARY KEY, tags text[], page xml, slash text);
+    SET xmloption = content;
+    INSERT INTO content.list SELECT n, ARRAY['a', NULL, 'NULL'], '<a/>text', E'\\\\' FROM generate_series(1, 20) n`);
+  const lists = await bench.create({
+    source_query: "SELECT id, tags, page, slash, slash = '\\\\' AS two, tags = NULL AS unknown FROM content.list",
+    target_key: ["id"],
+    mode: "follow",
+    follow: { check_every_seconds: 3600 },
+  });
+  const has = async (): Promise<unknown> =>
+    bench.query(`SELECT DISTINCT array_position(tags, NULL) AS place, page::text AS page, length(slash) AS slash, two, unknown
+                   FROM ${lists.target_table}`);
+  const expected = [{ place: 2, page: "<a/>text", slash: 1, two: false, unknown: null }];
+  expect(await bench.run(lists)).toMatchObject({ status: "SUCCESS", error: null, rows_written: 20 });
+  expect(await has()).toEqual(expected);
+  await bench.query("UPDATE content.list SET tags = tags || ARRAY['b'] WHERE id < 3");
+  expect(await bench.run(lists)).toMatchObject({ strategy: "follow", rows_written: 2, rows_rejected: 0 });
+  expect(await has()).toEqual(expected);
 });
 
 it("concurrent requests wait for each other instead of failing", async () => {

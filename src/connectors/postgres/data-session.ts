@@ -9,6 +9,9 @@ export const EXACT_TEXT_SETTINGS = {
   bytea_output: "hex",
   extra_float_digits: "1",
   lc_monetary: "C",
-  // What the guard read as a string must not become something else on a server with the old default.
-  standard_conforming_strings: "on",
+  // Otherwise a NULL in an array is read as a text of four letters.
+  array_nulls: "on",
+  xmloption: "content",
+  // The same query is run by several roles, and each may have a default of its own.
+  transform_null_equals: "off",
 } as const;

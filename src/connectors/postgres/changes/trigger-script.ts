@@ -71,7 +71,7 @@ BEGIN
                      row_trigger, part.relation, recorder);
     END IF;
     SELECT g.tgfoid = 'vitrina.record_truncate()'::regprocedure AND g.tgtype = ${TRUNCATE_TRIGGER} AND g.tgqual IS NULL
-           AND g.tgargs = convert_to(wanted, getdatabaseencoding()) || '\\x00'::bytea
+           AND g.tgargs = convert_to(wanted, getdatabaseencoding()) || decode('00', 'hex')
       INTO is_equal FROM pg_trigger g WHERE g.tgrelid = part.oid AND g.tgname = truncate_trigger;
     IF is_equal IS DISTINCT FROM true AND (SELECT relkind <> 'f' FROM pg_class WHERE oid = part.oid) THEN
       IF is_equal IS NOT NULL THEN
