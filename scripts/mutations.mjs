@@ -1444,6 +1444,12 @@ export const MUTATIONS = [
     tests: ["tests/integration/change-values.test.ts"],
   },
   {
+    name: "follow: the query is restricted around itself only",
+    file: "src/sql-analysis/restrict.ts",
+    replace: [["alias, on } of restrictions) {", "alias, on } of restrictions.slice(0, 0)) {"]],
+    tests: ["tests/sql-analysis/index-scans.test.ts"],
+  },
+  {
     name: "follow: a row of another table restricts the query",
     file: "src/sql-analysis/restrict.ts",
     replace: [["way.leaves.length > 1 ||", "way.leaves.length > 9 ||"]],
