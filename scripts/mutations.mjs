@@ -1998,6 +1998,12 @@ export const MUTATIONS = [
     tests: ["tests/integration/api-follow.test.ts"],
   },
   {
+    name: "follow: nobody is told of a source that does not answer",
+    file: "src/control-plane/metrics/follow-gauges.ts",
+    replace: [["isSilent: true,", "isSilent: false,"]],
+    tests: ["tests/integration/follow-gauges.test.ts"],
+  },
+  {
     name: "follow: a change that waits is not told",
     file: "src/connectors/postgres/changes/inspect-changes.ts",
     replace: [["AND NOT pg_visible_in_snapshot(c.xid, p.snapshot)", "AND pg_visible_in_snapshot(c.xid, p.snapshot)"]],

@@ -119,6 +119,12 @@ describe("R9 the metrics of the API", () => {
     expect(scenario.api.value("vitrina_follow_last_compare_timestamp_seconds")).toBeGreaterThan(0);
   });
 
+  it("tell which sources answer about their changes", () => {
+    expect(scenario.api.labelValues("vitrina_follow_source_answers", "connection")).toEqual(["main", "shop"]);
+    for (const connection of ["main", "shop"])
+      expect(scenario.api.value("vitrina_follow_source_answers", { connection }), connection).toBe(1);
+  });
+
   it("tell how much WAL a source keeps for the slot that is followed", () => {
     expect(scenario.api.labelValues("vitrina_follow_slot_kept_bytes", "connection")).toEqual(["shop"]);
     expect(scenario.api.value("vitrina_follow_slot_kept_bytes", { slot: "vitrina" })).toBeGreaterThan(0);

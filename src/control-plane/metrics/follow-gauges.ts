@@ -42,7 +42,8 @@ export function createFollowGauges(parts: LagParts): FollowGauges {
       }
       for (const gauge of Object.values(gauges)) gauge.reset();
       if (now - known.at > LONGEST_KNOWN_MS) return;
-      for (const { connection, slot, marts } of known.answers) {
+      for (const { connection, isSilent, slot, marts } of known.answers) {
+        gauges.answers.set({ connection }, isSilent ? 0 : 1);
         if (slot !== undefined) gauges.kept.set({ connection, slot: slot.name }, slot.keptBytes);
         for (const { pipeline, changes, oldestSeconds } of marts) {
           gauges.waiting.set({ pipeline }, changes);
@@ -65,6 +66,11 @@ function createGauges(registry: Registry) {
       "Changes that the source has recorded and that are not in the mart yet; none while the source does not answer.",
     ),
     lag: gauge("lag_seconds", "The age of the oldest change that is not in the mart yet; 0 when none waits."),
+    answers: gauge(
+      "source_answers",
+      "1 while a source that marts follow tells of its changes, and 0 while it does not: then they stand still.",
+      ["connection"],
+    ),
     kept: gauge(
       "slot_kept_bytes",
       "WAL that the server of a source keeps for the replication slot that marts follow; none where triggers record changes.",
@@ -75,11 +81,12 @@ function createGauges(registry: Registry) {
 
 interface Answered {
   readonly connection: string;
+  readonly isSilent: boolean;
   readonly slot: WaitingAtSource["slot"];
   readonly marts: readonly (WaitingChanges & { readonly pipeline: string })[];
 }
 
-/** A source that does not answer is left out: its lag is unknown, and the runs that fail say so. */
+/** Of a source that does not answer nothing else is known. No run says so: none begins, because nobody knows of a change. */
 async function askSources({ store, inspector, log }: LagParts): Promise<readonly Answered[]> {
   const bySource = new Map<string, FollowingPipeline[]>();
   for (const one of (await store.follow.watched()).slice(0, MOST_FOLLOWING)) {
@@ -101,13 +108,13 @@ async function askSources({ store, inspector, log }: LagParts): Promise<readonly
           const waiting = byPipeline.get(id);
           return waiting === undefined ? [] : [{ ...waiting, pipeline }];
         });
-        return [{ connection, slot, marts }];
+        return [{ connection, isSilent: false, slot, marts }];
       } finally {
         await source.close();
       }
     } catch (error) {
       log.debug({ err: error, connection }, "the source did not say what waits");
-      return [];
+      return [{ connection, isSilent: true, slot: undefined, marts: [] }];
     }
   });
   return (await Promise.all(answers)).flat();
