@@ -134,6 +134,24 @@ describe("validate and saving", () => {
     expect(warnings.map(({ code }: Told) => code)).toEqual(["CHANGES_NOT_RECORDED"]);
   });
 
+  it("warn of a publication that would carry the table of changes along, and say what to do about it", async () => {
+    await api.database.query("CREATE PUBLICATION everything FOR ALL TABLES");
+    try {
+      const found = await problemsOf(films());
+      expect(found).toContainEqual(
+        expect.objectContaining({
+          code: "FOLLOW_UNCERTAIN",
+          severity: "warning",
+          message: expect.stringMatching(
+            /^The publication everything is FOR ALL TABLES, .* Publish the tables or schemas/,
+          ),
+        }),
+      );
+    } finally {
+      await api.database.query("DROP PUBLICATION everything");
+    }
+  });
+
   it("ask nothing of anybody where Vitrina prepares the source itself, as npm start does", async () => {
     const { settings, urls } = api.database;
     const own = await startApi(
