@@ -83,10 +83,16 @@ export async function connectForData(options: ConnectionOptions): Promise<Client
   return open(clientConfig(options, textTypes), options);
 }
 
-/** Gives up what a session has, but for what it has planned; `resumeForData` makes it usable again. */
+/**
+ * Gives up what a session has, but for what it has planned; `resumeForData` makes it usable again. May take no longer than
+ * connecting: whoever takes the session over waits for it.
+ */
 export async function emptySession(client: Client): Promise<void> {
-  await client.query(`CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *;
-    SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD SEQUENCES; DISCARD TEMP`);
+  await client.query({
+    text: `CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *;
+      SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD SEQUENCES; DISCARD TEMP`,
+    query_timeout: CONNECT_TIMEOUT_MS,
+  } as pg.QueryConfig);
 }
 
 /** For a session of `connectForData` that was emptied. Fails if it has ended meanwhile. */

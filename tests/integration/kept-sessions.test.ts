@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, expect, inject, it, vi } from "vitest";
 import { KeptSessions } from "../../src/connectors/postgres/kept-sessions.ts";
 import { questionSession } from "../../src/connectors/postgres/read-session.ts";
 import { type Client, connectForData, resumeForData } from "../../src/postgres/connection.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
 /** A session that the next run takes over is as a new one. */
@@ -76,6 +77,28 @@ it("is replaced by a new one if somebody has ended it", async () => {
   const other = await kept.take(never);
   expect(await pidOf(other.client)).not.toEqual(pid);
   other.giveBack();
+});
+
+it("is replaced by a new one if its server fell silent before it was empty", async ({ onTestFinished }) => {
+  const proxy = await startTcpProxy(database.url);
+  onTestFinished(() => proxy.close());
+  const options = { url: proxy.through(database.urls.loader ?? ""), applicationName: "test" };
+  const sessions = new KeptSessions(
+    () => connectForData(options),
+    (client) => resumeForData(client, options),
+  );
+  const silence = proxy.on({ direction: "to server", bytes: "DISCARD TEMP", nth: 1, after: [] }, "silence");
+  const { client, giveBack } = await sessions.take(never);
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  giveBack();
+  await until("it is to be emptied", () => silence.acted);
+  const taking = sessions.take(never);
+  await vi.advanceTimersByTimeAsync(15_000);
+  const other = await taking;
+  expect(other.client).not.toBe(client);
+  await other.client.end();
+  await sessions.close();
 });
 
 it("a question is told that its session was closed meanwhile", async () => {

@@ -50,7 +50,8 @@ export class KeptSources {
     if (kept !== undefined) {
       kept.unbind = endWith(kept.ending, cancelSignal);
       if (await isUsable(kept, pipeline)) return kept;
-      await close(kept);
+      // Nor does it always end at once: whoever does not answer does not say goodbye either.
+      void close(kept);
     }
     const { config_version: configVersion } = pipeline;
     const ending = new AbortController();
