@@ -1240,6 +1240,36 @@ export const MUTATIONS = [
     tests: [FOLLOW_PLANS],
   },
   {
+    name: "follow: a subquery of a group counts on the rows of the group",
+    file: "src/sql-analysis/outer-joins.ts",
+    replace: [["if (!this.#hasTuple) return [];", "if (!this.#hasTuple && this.#joins.length > 1e9) return [];"]],
+    tests: [FOLLOW_PLANS],
+  },
+  {
+    name: "follow: an aggregate in a subquery is always the subquery's own",
+    file: "src/sql-analysis/read-query.ts",
+    replace: [["(hasAggregates && !isOfRows)", '(hasAggregates && !isOfRows && draft.computedBy !== "a subquery")']],
+    tests: [FOLLOW_PLANS],
+  },
+  {
+    name: "follow: HAVING alone makes no group",
+    file: "src/sql-analysis/read-query.ts",
+    replace: [['(select["havingClause"] !== undefined || ', '((select["havingClause"] !== undefined && !by) || ']],
+    tests: [FOLLOW_PLANS],
+  },
+  {
+    name: "follow: the empty grouping set has no row of its own",
+    file: "src/sql-analysis/ways.ts",
+    replace: [["|| block.grouping?.hasSets === true;", "|| (block.grouping?.hasSets === true && block.isDistinct);"]],
+    tests: [FOLLOW_PLANS],
+  },
+  {
+    name: "follow: the totals of GROUPING SETS are looked for in the tables",
+    file: "src/sql-analysis/rows-of-query.ts",
+    replace: [["block.grouping?.hasSets === true", "block.grouping?.hasSets === true && positions.length > 1e9"]],
+    tests: [FOLLOW_PLANS],
+  },
+  {
     name: "follow: null partitions are no partitions",
     file: "src/sql-analysis/ways.ts",
     replace: [["this.#resolve(value, index, undefined), true);", "this.#resolve(value, index, undefined), false);"]],

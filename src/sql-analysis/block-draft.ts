@@ -23,6 +23,8 @@ export interface BlockDraft extends Surrounding {
   computedBy: string | undefined;
   isMisplaced: boolean;
   aggregateDepth: number;
+  /** What is read is computed for a group, if there are groups. */
+  isOfGroup: boolean;
   bare: ColumnUse[];
 }
 

@@ -40,7 +40,6 @@ function readInside(value: unknown, place: ExpressionPlace): Expression {
     for (const item of value) readExpression(item, place);
   } else if (isObject(value)) {
     for (const [kind, inner] of Object.entries(value)) {
-      // JSON_ARRAYAGG and JSON_OBJECTAGG are nodes of their own, and may have a window.
       if (kind === "over" && isObject(inner)) place.window(inner);
       else if (Object.hasOwn(KINDS, kind) && isObject(inner)) readExpression({ [kind]: inner }, place);
       else readInside(inner, place);
@@ -93,6 +92,8 @@ const KINDS: Readonly<Record<string, Reader>> = {
   },
   NullTest: ({ arg, nulltesttype }, place) =>
     joined(["(", readExpression(arg, place), nulltesttype === "IS_NULL" ? " IS NULL)" : " IS NOT NULL)"]),
+  JsonObjectAgg: readJsonAggregate,
+  JsonArrayAgg: readJsonAggregate,
   SubLink: (fields, place) => {
     place.subquery(fields);
     return NOT_PLAIN;
@@ -157,6 +158,16 @@ function readCall(fields: Fields, place: ExpressionPlace): Expression {
   if (isAggregate || over !== undefined) return NOT_PLAIN;
   if (fields["func_variadic"] === true || place.facts.setReturning.includes(name)) return NOT_PLAIN;
   return joined([`${names.map(quoteIdentifier).join(".")}(`, ...separated(values), ")"]);
+}
+
+/** JSON_ARRAYAGG and JSON_OBJECTAGG are nodes of their own, and may have a window. */
+function readJsonAggregate(fields: Fields, place: ExpressionPlace): Expression {
+  const { constructor: call } = fields;
+  if (isObject(call) && isObject(call["over"])) return readInside(fields, place);
+  place.beginAggregate("JSON aggregate");
+  readInside(fields, place);
+  place.endAggregate("JSON aggregate", fields, []);
+  return NOT_PLAIN;
 }
 
 function readCase({ arg, args, defresult }: Fields, place: ExpressionPlace): Expression {

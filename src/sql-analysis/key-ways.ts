@@ -58,5 +58,6 @@ function whyOfSubquery(links: readonly PlaceLink[], relation: RelationFacts): st
   const sublink = links.flatMap(({ via }) => (isLeaf(via) ? [] : [via])).at(-1);
   if (sublink === undefined) return undefined;
   if (sublink.every === "value") return inAsValue(relation);
-  return sublink.every === "not in" ? notIn(relation) : independentSubquery(relation);
+  if (sublink.every === "not in") return notIn(relation);
+  return sublink.dependsOnRow ? undefined : independentSubquery(relation);
 }

@@ -112,9 +112,18 @@ export interface SelectBlock {
   /** SELECT DISTINCT: one of the rows that are equal. */
   readonly isDistinct: boolean;
   /** GROUP BY, and what is used beside aggregates: by the primary key it may be more than what is grouped by. */
-  readonly grouping: { readonly by: readonly Expression[]; readonly bare: readonly ColumnUse[] } | undefined;
+  readonly grouping: Grouping | undefined;
+  /** Aggregates without GROUP BY: it has one row, also where nothing is joined. */
+  readonly isOneGroup: boolean;
   /** Why no column of it is local, as a sentence: LIMIT, GROUPING SETS, recursion. */
   readonly notLocal: string | undefined;
+}
+
+export interface Grouping {
+  readonly by: readonly Expression[];
+  readonly bare: readonly ColumnUse[];
+  /** GROUPING SETS: rows have nulls where the tables have none, and the empty set has a row where nothing is joined. */
+  readonly hasSets: boolean;
 }
 
 export interface OutputExpression {
@@ -150,8 +159,12 @@ export interface Sublink {
   readonly tests: readonly Expression[];
   /** NOT IN and ALL, or an IN that is used as a value: every row of it counts. */
   readonly every: "not in" | "value" | undefined;
+  /** It uses columns of what is around it. */
+  readonly dependsOnRow: boolean;
   /** It stands in the ON of an outer join, or of any join in an optional side, or in the arguments of a function in FROM. */
   readonly isMisplaced: boolean;
+  /** It is computed once for a group, and not for the rows that are joined: neither in WHERE, nor in an aggregate. */
+  readonly isOfGroup: boolean;
   /** The ON that it stands in. */
   readonly on: Condition | undefined;
 }

@@ -43,6 +43,10 @@ export function leafOf(name: string, scope: NameScope | undefined): FromLeaf | u
     : (scope.leaves.find(({ alias }) => alias === name) ?? leafOf(name, scope.outer));
 }
 
+export function isVisible(leaf: FromLeaf, scope: NameScope | undefined): boolean {
+  return scope !== undefined && (scope.leaves.includes(leaf) || isVisible(leaf, scope.outer));
+}
+
 /** A common table expression, with what its own names mean. */
 export interface CteEntry {
   readonly select: Fields;

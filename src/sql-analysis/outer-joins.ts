@@ -58,13 +58,16 @@ type OptionalSide = { readonly join: InnerNode; readonly side: JoinNode };
 export class Level {
   readonly block: SelectBlock;
   readonly at: FromLeaf | undefined;
+  /** Not where a subquery of a group changes that may have been made of no rows: then nothing holds. */
+  readonly #hasTuple: boolean;
   readonly #above = new Map<JoinNode | FromLeaf, readonly OptionalSide[]>();
   readonly #joins: InnerNode[] = [];
   readonly #there = new Set<FromLeaf>();
 
-  constructor(block: SelectBlock, at: FromLeaf | undefined) {
+  constructor(block: SelectBlock, at: FromLeaf | undefined, hasTuple = true) {
     this.block = block;
     this.at = at;
+    this.#hasTuple = hasTuple;
     if (at !== undefined) this.#there.add(at);
     if (block.from !== undefined) this.#visit(block.from, []);
     spend(this.size);
@@ -86,6 +89,7 @@ export class Level {
 
   /** Conditions that hold for the tuple, each with its join. */
   conditions(): readonly { readonly condition: Condition; readonly join: InnerNode | undefined }[] {
+    if (!this.#hasTuple) return [];
     const joins = this.#joins.filter((join) => this.#holds(join));
     return [
       { condition: this.block.where, join: undefined },
@@ -106,7 +110,7 @@ export class Level {
 
   /** The tuple has a row of it. */
   isThere(leaf: FromLeaf | InnerNode): boolean {
-    return (this.#above.get(leaf) ?? []).every((optional) => this.#isEntered(optional.side));
+    return this.#hasTuple && (this.#above.get(leaf) ?? []).every((optional) => this.#isEntered(optional.side));
   }
 
   /** Below this join (or anywhere) the row of the result may be without it, though the tuple has it. */

@@ -139,6 +139,7 @@ const EMPTY: QueryBlock = {
   partitions: [],
   isDistinct: false,
   grouping: undefined,
+  isOneGroup: false,
   notLocal: undefined,
 };
 

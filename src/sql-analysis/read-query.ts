@@ -11,7 +11,7 @@ import {
   type QueryBlock,
   type SelectBlock,
 } from "./model.ts";
-import { columnOf, innerScope, leafOf, selectOf, withCtes } from "./names.ts";
+import { columnOf, innerScope, isVisible, leafOf, selectOf, withCtes } from "./names.ts";
 import { conditionsOfOptionalSides, withoutNeedlessOuterJoins } from "./outer-joins.ts";
 import type { ParsedText } from "./parsed-text.ts";
 import type { QueryFacts, RelationFacts } from "./query-facts.ts";
@@ -43,6 +43,9 @@ export class QueryReader implements ReadingHost {
   readonly #underWay = new Set<Fields>();
   readonly #recursive = new Set<Fields>();
   #blocks = 0;
+  #aggregatesBegun = 0;
+  /** What columns are of, one after the other. */
+  readonly #used: FromLeaf[] = [];
 
   constructor(facts: QueryFacts, views: ReadonlyMap<RelationFacts, ParsedText>) {
     this.facts = facts;
@@ -114,6 +117,7 @@ export class QueryReader implements ReadingHost {
       computedBy: undefined,
       isMisplaced: false,
       aggregateDepth: 0,
+      isOfGroup: false,
       bare: [],
     };
     const from = listOf(select["fromClause"])
@@ -121,6 +125,8 @@ export class QueryReader implements ReadingHost {
       .reduce<JoinNode | undefined>(commaJoin, undefined);
     const where = readCondition(select["whereClause"], draft, this);
     draft.bare = [];
+    draft.isOfGroup = true;
+    const aggregatesBefore = this.#aggregatesBegun;
     const outputs = this.#outputs(select, draft);
     draft.output = "";
     for (const part of ["sortClause", "limitCount", "limitOffset"]) this.expression(select[part], draft);
@@ -131,10 +137,13 @@ export class QueryReader implements ReadingHost {
       const by = distinct.map((node) => this.expression(node, draft));
       draft.partitions.push({ by, of: DISTINCT_ON, isDistinct: true });
     }
-    const { bare } = draft;
+    const bare = [...draft.bare];
+    const hasAggregates = this.#aggregatesBegun > aggregatesBefore;
     const groups = listOf(select["groupClause"]);
     const by = groups.map((node) => this.expression(node, draft));
     const hasSets = groups.some((node) => isObject(node) && "GroupingSet" in node);
+    // An aggregate in a subquery may be one of this SELECT, which then cannot use a column without any.
+    const isOfRows = bare.some(({ leaf }) => draft.scope.leaves.includes(leaf));
     const needed = new Set(where.notNull.map(({ leaf }) => leaf));
     const joins = from === undefined ? undefined : withoutNeedlessOuterJoins(from, needed);
     const optional = conditionsOfOptionalSides(joins);
@@ -148,7 +157,8 @@ export class QueryReader implements ReadingHost {
       ),
       partitions: draft.partitions,
       isDistinct: listOf(select["distinctClause"]).length > 0 && distinct.length === 0,
-      grouping: groups.length > 0 ? { by, bare: [...bare] } : undefined,
+      grouping: groups.length > 0 ? { by, bare, hasSets } : undefined,
+      isOneGroup: groups.length === 0 && (select["havingClause"] !== undefined || (hasAggregates && !isOfRows)),
       notLocal: isLimited(select) ? LIMITED : hasSets ? GROUPING_SETS : undefined,
     };
   }
@@ -187,6 +197,7 @@ export class QueryReader implements ReadingHost {
         if (column === undefined) this.unresolved.add(names.join("."));
         else {
           this.noteColumns(column);
+          this.#used.push(...columnsIn(column).map(({ leaf }) => leaf));
           if (draft.aggregateDepth === 0) draft.bare.push(...columnsIn(column));
         }
         return column;
@@ -200,6 +211,7 @@ export class QueryReader implements ReadingHost {
       beginAggregate: (name) => {
         draft.computedBy ??= `${name}()`;
         draft.aggregateDepth += 1;
+        this.#aggregatesBegun += 1;
       },
       endAggregate: (name, call, args) => {
         draft.aggregateDepth -= 1;
@@ -225,6 +237,7 @@ export class QueryReader implements ReadingHost {
       return;
     }
     this.rowsUsed.add(leaf);
+    this.#used.push(leaf);
     if (leaf.kind === "table") {
       for (const { name } of leaf.relation.columns) this.#readsOf(leaf.relation).add(name);
     }
@@ -239,11 +252,15 @@ export class QueryReader implements ReadingHost {
   sublink(fields: Fields, tests: readonly Expression[], draft: BlockDraft): void {
     const { subLinkType, testexpr, subselect } = fields;
     if (tests.length === 0) this.expression(testexpr, draft);
+    const usedBefore = this.#used.length;
     const block = this.block(selectOf(subselect), draft);
+    const dependsOnRow = this.#used.slice(usedBefore).some((leaf) => isVisible(leaf, draft.scope));
     const isEvery = ["ANY_SUBLINK", "ALL_SUBLINK"].includes(textOf(subLinkType)) && tests.length === 0;
     const every = isEvery ? (draft.output === "" ? "not in" : "value") : undefined;
     draft.computedBy ??= "a subquery";
-    draft.sublinks.push({ block, tests, every, isMisplaced: draft.isMisplaced, on: undefined });
+    const isOfGroup = draft.isOfGroup && draft.aggregateDepth === 0;
+    const { isMisplaced } = draft;
+    draft.sublinks.push({ block, tests, every, dependsOnRow, isMisplaced, isOfGroup, on: undefined });
   }
 
   #window(over: Fields, draft: BlockDraft): void {

@@ -1,7 +1,6 @@
 import { type Connected, connect } from "./connect.ts";
 import { columnsIn, type Expression, type QueryBlock, type QueryLeaf, type SelectBlock } from "./model.ts";
 import { Level } from "./outer-joins.ts";
-import { GROUPING_SETS } from "./sentences.ts";
 import { typeOfOutput } from "./types.ts";
 
 /**
@@ -48,7 +47,7 @@ export function canProvide(leaf: QueryLeaf, column: string): boolean {
 
 function rowsOfSelect(block: SelectBlock, positions: readonly number[]): RowsSelect | undefined {
   // Its rows also have nulls where the tables have none.
-  if (block.notLocal === GROUPING_SETS) return undefined;
+  if (block.grouping?.hasSets === true) return undefined;
   const level = new Level(block, undefined);
   const isThere = (expression: Expression): boolean =>
     expression.isPlain &&

@@ -15,8 +15,9 @@ import {
   type SelectBlock,
   soleColumn,
 } from "./model.ts";
+import { neighbours, outputColumn, partitionColumn } from "./neighbours.ts";
 import { Level } from "./outer-joins.ts";
-import { isLeaf, type TablePlace } from "./places.ts";
+import { isLeaf, type PlaceLink, type TablePlace } from "./places.ts";
 import { canProvide, rowsOf } from "./rows-of-query.ts";
 import {
   DISTINCT_ON,
@@ -72,7 +73,7 @@ class Search {
     this.#place = place;
     this.#steps = steps;
     this.#part = part;
-    this.#levels = place.links.map(({ block, via }) => new Level(block, isLeaf(via) ? via : undefined));
+    this.#levels = place.links.map(levelOf);
     for (const [index, level] of this.#levels.entries()) {
       for (const leaf of level.leaves) this.#levelOf.set(leaf, index);
     }
@@ -306,6 +307,12 @@ class Search {
   }
 }
 
+function levelOf({ block, via }: PlaceLink): Level {
+  if (isLeaf(via)) return new Level(block, via);
+  const mayBeOfNoRow = block.isOneGroup || block.grouping?.hasSets === true;
+  return new Level(block, undefined, !(via.isOfGroup && mayBeOfNoRow));
+}
+
 /** Every query on the way can give all of the columns that are used of it, together. */
 function canBeRead({ leaves, equalities, reached }: Connected): boolean {
   const uses = [...reached, ...equalities.flatMap(({ left, right }) => [left, right])].flatMap((one) => columnsIn(one));
@@ -348,28 +355,6 @@ function isColumn(expression: Expression, { leaf, column }: ColumnUse): boolean 
 
 function isEqualImage(use: ColumnUse): boolean {
   return typeOfColumn(use)?.isEqualImage === true;
-}
-
-const outputColumn = (position: number): string => `c${position}`;
-const partitionColumn = (position: number): string => `p${position}`;
-
-/** The rows of a SELECT, with the columns that one of its windows is partitioned by. */
-function neighbours(block: SelectBlock, { by }: Partition): QueryLeaf {
-  const outputs = [
-    ...block.outputs.map((output, position) => ({ ...output, name: outputColumn(position) })),
-    ...by.map((value, position) => ({ name: partitionColumn(position), value, computedBy: undefined })),
-  ];
-  return {
-    kind: "query",
-    alias: "neighbours",
-    block: { ...block, outputs },
-    columns: outputs.map(({ name }) => name),
-    offset: undefined,
-    source: { text: "", view: undefined },
-    isLateral: false,
-    view: undefined,
-    hasAlias: true,
-  };
 }
 
 /** Columns that can stand for a wanted one: set equal to it, and with it byte by byte. */

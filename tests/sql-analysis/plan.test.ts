@@ -100,6 +100,20 @@ describe("ways", () => {
     expect(statements["studio"]).toContain("IS NOT DISTINCT FROM");
   });
 
+  it("JSON_ARRAYAGG is an aggregate like any other: there may be no rows that it is made of", async () => {
+    const { rows } = await following.client.query(
+      "SELECT current_setting('server_version_num')::int >= 160000 AS has_it",
+    );
+    if (rows[0]?.has_it !== true) return;
+    const json =
+      "SELECT JSON_ARRAYAGG(r.score)::text, (SELECT count(*) FROM content.flag x WHERE x.film_id = f.id) AS n";
+    const { refusals } = await planOf(
+      `SELECT p.id, f.id AS film, l.n FROM content.film f CROSS JOIN content.person p CROSS JOIN LATERAL (${json} FROM content.rating r WHERE r.film_id = f.id AND r.person_id = p.id) l`,
+      "id,film",
+    );
+    expect(refusals).toContainEqual(expect.stringContaining("No equality leads from content.flag (x)"));
+  });
+
   it("of a series only the number that an equality picks, and all of them where none does", async () => {
     const picked = await planOf(
       "SELECT g.n, count(r.id) AS c FROM generate_series(1, 12) g(n) LEFT JOIN (content.film f JOIN content.rating r ON r.film_id = f.id) ON f.country_id = g.n GROUP BY g.n",

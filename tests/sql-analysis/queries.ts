@@ -371,6 +371,11 @@ export const QUERIES: readonly FollowedQuery[] = [
     "WITH ratings AS (SELECT id, film_id, person_id, score FROM content.rating), films AS (SELECT id AS film_id, studio_id FROM content.film), rated AS (SELECT r.person_id, r.score, f.studio_id, row_number() OVER (PARTITION BY r.person_id ORDER BY r.score, f.studio_id) AS n FROM ratings r LEFT JOIN films f USING (film_id)), people AS (SELECT person_id, count(*) AS n, max(score) FILTER (WHERE n = 1) AS first FROM rated GROUP BY person_id) SELECT p.person_id, p.n, p.first, x.name FROM people p LEFT JOIN content.person x ON x.id = p.person_id",
   ),
   query(
+    "subquery beside an aggregate of no rows",
+    "id,film_id",
+    "SELECT p.id, f.id AS film_id, (SELECT count(*) + (SELECT count(*) FROM content.flag x WHERE x.film_id = f.id) FROM content.rating r WHERE r.film_id = f.id AND r.person_id = p.id) AS n FROM content.film f JOIN content.studio s ON s.id = f.studio_id JOIN content.person p ON p.country_id = s.country_id",
+  ),
+  query(
     "left join in an optional side",
     "id",
     "SELECT c.id, s.name, f.title FROM content.country c LEFT JOIN (content.studio s LEFT JOIN content.film f ON f.studio_id = s.id) ON s.country_id = c.id",

@@ -9,6 +9,9 @@ export interface RefusedQuery extends FollowedQuery {
 }
 
 const NO_WAY = "No equality leads from";
+const FLAGS = "SELECT count(*) FROM content.flag x WHERE x.film_id = f.id HAVING count(*) > 0";
+const RATINGS_OF_FILM = "content.rating r WHERE r.film_id = f.id";
+const RATINGS = `${RATINGS_OF_FILM} AND r.person_id = p.id`;
 const columns = (table: string, ...names: string[]): FollowTables => ({ [`content.${table}`]: { key_columns: names } });
 
 export const REFUSED: readonly RefusedQuery[] = [
@@ -187,6 +190,49 @@ export const REFUSED: readonly RefusedQuery[] = [
       "content.person: The subquery over content.person stands in the ON of an outer join, or of a join on its optional side",
     ],
   })),
+  ...[
+    ["by an aggregate", `SELECT count(*) + (${FLAGS}) FROM ${RATINGS}`],
+    [
+      "where other tables are joined",
+      `SELECT count(*) + (${FLAGS}) FROM ${RATINGS_OF_FILM} AND f.country_id = p.country_id`,
+    ],
+    ["by an aggregate in another subquery", `SELECT (SELECT count(r.id) + (${FLAGS})) FROM ${RATINGS}`],
+    ["by HAVING", `SELECT 1 FROM ${RATINGS} HAVING EXISTS (SELECT FROM content.flag x WHERE x.film_id = f.id)`],
+    ["by an empty grouping set", `SELECT (${FLAGS}) FROM ${RATINGS} GROUP BY ()`],
+  ].map(([how, select]) => ({
+    name: `subquery of a group of no rows: ${how}`,
+    key: ["id", "film"],
+    sql: `SELECT p.id, f.id AS film, (${select}) AS n FROM content.film f CROSS JOIN content.person p`,
+    refusals: ["film (f)", "person (p)", "flag (x)"].map(
+      (table) => `content.${table.replace(/ .*/, "")}: ${NO_WAY} content.${table} to the key "id, film".`,
+    ),
+    naive: {
+      "content.film": { on_change: "everything" as const },
+      "content.person": { on_change: "everything" as const },
+      "content.flag": {
+        keys: "SELECT r.person_id, c.film_id FROM changed c JOIN present.rating r ON r.film_id = c.film_id",
+      },
+    },
+  })),
+  {
+    name: "a way through a total of GROUPING SETS, with LIMIT",
+    key: ["id"],
+    sql: "SELECT c.id, q.n FROM content.film f JOIN (SELECT s.country_id, count(*) AS n FROM content.studio s WHERE s.country_id > 0 GROUP BY ROLLUP (s.country_id) ORDER BY n DESC, s.country_id LIMIT 5) q ON q.country_id IS NOT DISTINCT FROM f.country_id JOIN content.country c ON c.id = COALESCE(q.country_id, 3)",
+    refusals: [`content.film: ${NO_WAY} content.film (f) to the key id.`, "content.studio: The LIMIT chooses"],
+    naive: {
+      "content.film": {
+        keys: "SELECT COALESCE(s.country_id, 3) FROM changed c JOIN present.studio s ON s.country_id = c.country_id",
+      },
+      "content.studio": { on_change: "everything" },
+    },
+  },
+  {
+    name: "a subquery that depends on the row, but not by an equality",
+    key: ["id"],
+    sql: "SELECT f.id, (SELECT count(*) FROM content.rating r WHERE r.score < f.parent_id) AS n FROM content.film f",
+    refusals: [`content.rating: ${NO_WAY} content.rating (r) to the key id.`],
+    naive: { "content.rating": { keys: "SELECT f.id FROM changed c JOIN present.film f ON f.parent_id = c.score" } },
+  },
   {
     name: "window as the key",
     key: ["n"],
