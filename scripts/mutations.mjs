@@ -1270,6 +1270,22 @@ export const MUTATIONS = [
     tests: [FOLLOW_PLANS],
   },
   {
+    name: "follow: DISTINCT and set operations make rows of one partition one, and no others",
+    file: "src/sql-analysis/ways.ts",
+    replace: [
+      ["return isTheSameInAll(position, value, link) ?", 'return isTheSameInAll(position, value, link) || of !== "" ?'],
+    ],
+    tests: [FOLLOW_PLANS],
+  },
+  {
+    name: "follow: a group is in the partition of each of its rows",
+    file: "src/sql-analysis/ways.ts",
+    replace: [
+      ["by.every((one) => isOneInGroup(one, block))", 'by.every((one) => isOneInGroup(one, block) || of !== "")'],
+    ],
+    tests: [FOLLOW_PLANS],
+  },
+  {
     name: "follow: null partitions are no partitions",
     file: "src/sql-analysis/ways.ts",
     replace: [["this.#resolve(value, index, undefined), true);", "this.#resolve(value, index, undefined), false);"]],

@@ -84,12 +84,26 @@ export function isConvertedInSteps(block: QueryBlock, position: number): boolean
   );
 }
 
-/** Rows that are equal, and of which one is taken or which change together, have the very same value there. */
-export function isTheSame(position: number, value: Expression, { block, sets }: PlaceLink): boolean {
+/** The same, as far as rows are concerned of which one is taken, wherever they come from: by DISTINCT or a set operation. */
+export function isTheSameInAll(position: number, value: Expression, link: PlaceLink): boolean {
+  return !isOneOfEqual(link) || isOfEqualImage(position, value, link);
+}
+
+function isOneOfEqual({ block, sets }: PlaceLink): boolean {
+  return block.isDistinct || sets.some(({ keepsAll }) => !keepsAll);
+}
+
+function isOfEqualImage(position: number, value: Expression, { sets }: PlaceLink): boolean {
   const set = sets.at(-1);
   const type = set === undefined ? typeOfExpression(value) : typeOfOutput(set, position);
-  if (type?.isEqualImage === true) return true;
-  if (block.isDistinct || sets.some(({ keepsAll }) => !keepsAll)) return false;
+  return type?.isEqualImage === true;
+}
+
+/** Rows that are equal, and of which one is taken or which change together, have the very same value there. */
+export function isTheSame(position: number, value: Expression, link: PlaceLink): boolean {
+  const { block } = link;
+  if (isOfEqualImage(position, value, link)) return true;
+  if (isOneOfEqual(link)) return false;
   const isSame = (one: Expression): boolean => isSameExpression(one, value);
   if (columnsIn(value).length === 0) return true;
   return block.grouping?.by.some(isSame) !== true && !block.partitions.some(({ by }) => by.some(isSame));

@@ -28,7 +28,15 @@ import {
   ownEquality,
   widerWindow,
 } from "./sentences.ts";
-import { columnOfOwnEquality, isAlike, isConvertedInSteps, isTheSame, typeOfColumn, typeOfOutput } from "./types.ts";
+import {
+  columnOfOwnEquality,
+  isAlike,
+  isConvertedInSteps,
+  isTheSame,
+  isTheSameInAll,
+  typeOfColumn,
+  typeOfOutput,
+} from "./types.ts";
 import { spend } from "./work.ts";
 
 /**
@@ -205,17 +213,22 @@ class Search {
 
   /** In two steps: the partitions of the changed row, then the rows in them. */
   #outputOfNeighbours(index: number, position: number, neighbour: QueryLeaf): Expression | undefined {
-    const block = this.#levels[index]?.block;
-    const partition = this.#steps[index];
-    if (block === undefined || partition === undefined) return undefined;
+    const [link, partition] = [this.#place.links[index], this.#steps[index]];
+    const value = link?.block.outputs[position]?.value;
+    if (link === undefined || value === undefined || partition === undefined) return undefined;
+    const { block } = link;
     const { by, of, isDistinct } = partition;
     if (by.length === 0) return this.#fail(globalWindow(of));
     // DISTINCT ON chooses among rows that the windows have already changed: two steps after one another.
     if (block.partitions.some((other) => other.isDistinct !== isDistinct)) return this.#fail(widerWindow(DISTINCT_ON));
-    const isUnknown = by.some((value) => this.#resolve(value, index, undefined) === undefined);
+    if (!by.every((one) => isOneInGroup(one, block))) return this.#fail(ONLY_EQUAL);
+    const isUnknown = by.some((one) => this.#resolve(one, index, undefined) === undefined);
     if (isUnknown) return this.#fail(optionalPartition(of));
     const column = outputColumn(position);
-    return canProvide(neighbour, column) ? columnExpression(neighbour, column) : this.#fail(widerWindow(of));
+    if (!canProvide(neighbour, column)) return this.#fail(widerWindow(of));
+    const found = columnExpression(neighbour, column);
+    // The neighbours are all rows that may be meant, but not those of other partitions that are one with them.
+    return isTheSameInAll(position, value, link) ? found : { ...found, isOnlyEqual: true };
   }
 
   #fail(why: string): undefined {

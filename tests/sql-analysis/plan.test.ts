@@ -278,6 +278,16 @@ describe("refusals", () => {
     ["g.code::text AS k", "(SELECT code FROM content.priced FULL JOIN content.priced o USING (code)) g"],
     ["g.name::numeric::text AS k", "content.priced g GROUP BY g.name::numeric"],
     ["f.id AS k", "content.film f JOIN (SELECT DISTINCT p.code FROM content.priced p) g ON g.code::text = f.title"],
+    ["g.code::text AS k", "(SELECT DISTINCT p.code, rank() OVER (PARTITION BY p.name) AS n FROM content.priced p) g"],
+    [
+      "g.code::text AS k",
+      "(SELECT p.code, rank() OVER (PARTITION BY p.name) AS n FROM content.priced p UNION SELECT p.code, rank() OVER (PARTITION BY p.name) FROM content.priced p) g",
+    ],
+    [
+      "p.film_id AS k, rank() OVER (PARTITION BY p.code::text ORDER BY count(*)) AS n",
+      "content.priced p GROUP BY p.code, p.film_id",
+    ],
+    ["DISTINCT ON (p.code::text) p.film_id AS k, count(*) AS n", "content.priced p GROUP BY p.code, p.film_id"],
   ])("what is computed from one of several equal values: %s FROM %s", async (output, from) => {
     const { refusals } = await planOf(`SELECT ${output} FROM ${from}`, "k");
     expect(refusals).toEqual([expect.stringContaining("values that are equal without being the same")]);

@@ -70,6 +70,33 @@ describe("with the way that somebody might think of", () => {
       changed: "SELECT k::numeric AS code FROM marts.m0",
     },
     {
+      what: "which of several equal values DISTINCT prints, of rows in several partitions",
+      create: `CREATE TABLE content.offered (code numeric, shop text);
+        INSERT INTO content.offered VALUES (1.0, 'a'), (1.00, 'b')`,
+      key: "k",
+      sql: "SELECT g.code::text AS k, g.n FROM (SELECT DISTINCT o.code, rank() OVER (PARTITION BY o.shop) AS n FROM content.offered o) g",
+      refusal: "values that are equal without being the same",
+      table: "offered",
+      keys: "SELECT o.code::text FROM changed c JOIN present.offered o ON o.shop = c.shop",
+      happens: "DELETE FROM content.offered WHERE code::text = (SELECT min(k) FROM marts.m0)",
+      changed: "SELECT k::numeric AS code, CASE k WHEN '1.0' THEN 'a' ELSE 'b' END AS shop FROM marts.m0",
+    },
+    {
+      what: "the partition of a group that prints one of several equal values",
+      create: `CREATE TABLE content.sold (code numeric, film_id int);
+        INSERT INTO content.sold VALUES (1.00, 1), (1.0, 1), (1.00, 2), (1.00, 2), (1.00, 2), (1.0, 3), (1.0, 3), (1.0, 3)`,
+      key: "film_id",
+      sql: "SELECT s.film_id, rank() OVER (PARTITION BY s.code::text ORDER BY count(*)) AS n FROM content.sold s GROUP BY s.code, s.film_id",
+      refusal: "values that are equal without being the same",
+      table: "sold",
+      keys: "SELECT s.film_id FROM changed c JOIN present.sold s ON s.code::text = c.code::text",
+      // Of the text that the group does not print: whichever it is, other films are in the group's partition.
+      happens: `INSERT INTO content.sold SELECT o.code, 1 FROM content.sold o CROSS JOIN generate_series(1, 5)
+         WHERE o.film_id = 1 AND o.code::text <> (SELECT code::text FROM content.sold WHERE film_id = 1 GROUP BY code)`,
+      changed: `SELECT DISTINCT ON (o.code::text) o.code, 1 AS film_id FROM content.sold o
+         WHERE o.film_id = 1 AND o.code::text <> (SELECT code::text FROM content.sold WHERE film_id = 1 GROUP BY code)`,
+    },
+    {
       what: "what a set operation makes of values of different types",
       create: "CREATE TABLE content.whole (v int); CREATE TABLE content.exact (v numeric)",
       key: "k",
