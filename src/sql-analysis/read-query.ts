@@ -285,7 +285,8 @@ function namedWindow(node: unknown): [string, Fields] {
 /** A window takes the partitions of the one that it names. */
 function partitionOf(over: Fields, windows: ReadonlyMap<string, Fields>): readonly unknown[] {
   const own = listOf(over["partitionClause"]);
-  const base = windows.get(textOf(over["name"]) || textOf(over["refname"]));
+  // One that is named has its own name, too.
+  const base = windows.get(textOf(over["refname"]) || textOf(over["name"]));
   return own.length > 0 || base === undefined || base === over ? own : partitionOf(base, windows);
 }
 

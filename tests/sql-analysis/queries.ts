@@ -376,6 +376,11 @@ export const QUERIES: readonly FollowedQuery[] = [
     "SELECT p.id, f.id AS film_id, (SELECT count(*) + (SELECT count(*) FROM content.flag x WHERE x.film_id = f.id) FROM content.rating r WHERE r.film_id = f.id AND r.person_id = p.id) AS n FROM content.film f JOIN content.studio s ON s.id = f.studio_id JOIN content.person p ON p.country_id = s.country_id",
   ),
   query(
+    "windows that name one another",
+    "id",
+    "SELECT f.id, rank() OVER (w ORDER BY f.studio_id) AS a, count(*) OVER w3 AS b FROM content.film f WINDOW w AS (PARTITION BY f.country_id), w2 AS (w), w3 AS (w2 ORDER BY f.title)",
+  ),
+  query(
     "left join in an optional side",
     "id",
     "SELECT c.id, s.name, f.title FROM content.country c LEFT JOIN (content.studio s LEFT JOIN content.film f ON f.studio_id = s.id) ON s.country_id = c.id",
