@@ -119,7 +119,7 @@ export interface SelectBlock {
   readonly notLocal: string | undefined;
 }
 
-export interface Grouping {
+interface Grouping {
   readonly by: readonly Expression[];
   readonly bare: readonly ColumnUse[];
   /** GROUPING SETS: rows have nulls where the tables have none, and the empty set has a row where nothing is joined. */

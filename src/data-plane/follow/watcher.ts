@@ -20,7 +20,7 @@ const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 60_000;
 const SOON_MS = 1;
 /** A question is answered sooner. Whatever takes longer is not waited for: the other sources are asked meanwhile. */
-const PATIENCE_MS = 500;
+const ANSWER_PATIENCE_MS = 500;
 
 /**
  * Starts pipelines whose source or configuration has changed, and new ones. Each source is asked by one question for all that follow it. Any number of
@@ -134,7 +134,7 @@ class WatchedSource {
    * asked before it has ended. Returns the milliseconds until the next one is to be asked about.
    */
   async look(pipelines: readonly FollowingPipeline[]): Promise<number> {
-    if (this.#isAsking) return PATIENCE_MS;
+    if (this.#isAsking) return ANSWER_PATIENCE_MS;
     this.#isAsking = true;
     const looking = this.#lookNow(pipelines).finally(() => {
       this.#isAsking = false;
@@ -142,7 +142,7 @@ class WatchedSource {
       return this.#isClosed ? this.#end() : undefined;
     });
     const patience = new AbortController();
-    const impatient = delay(PATIENCE_MS, PATIENCE_MS, { signal: patience.signal }).catch(() => PATIENCE_MS);
+    const impatient = delay(ANSWER_PATIENCE_MS, ANSWER_PATIENCE_MS, { signal: patience.signal }).catch(() => ANSWER_PATIENCE_MS);
     try {
       return await Promise.race([looking, impatient]);
     } finally {
