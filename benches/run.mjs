@@ -1,4 +1,5 @@
-// npm run bench [-- --quick] [-- --only NAME]: what Vitrina costs compared with the same work written by hand.
+// npm run bench [-- --quick] [-- --only NAME]: what Vitrina costs compared with the same work written by hand; with --peers,
+// compared with other tools.
 import { execFileSync } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -32,6 +33,7 @@ const GROUPS = await Promise.all(
 const { values: options } = parseArgs({
   options: {
     quick: { type: "boolean", default: false },
+    peers: { type: "boolean", default: false },
     only: { type: "string", multiple: true, default: [] },
     rows: { type: "string" },
     rounds: { type: "string" },
@@ -43,13 +45,19 @@ const unknown = options.only.filter((name) => !names.includes(name));
 if (options.help || unknown.length > 0) {
   if (unknown.length > 0) console.error(`There is no ratio ${unknown.join(", ")}.`);
   console.error(
-    `npm run bench -- [--quick] [--only NAME]… [--rows N] [--rounds N]\nNAME is one of: ${names.join(", ")}`,
+    `npm run bench -- [--quick] [--only NAME]… [--rows N] [--rounds N]\nnpm run bench -- --peers [--quick] [--rows N] [--rounds N]\nNAME is one of: ${names.join(", ")}`,
   );
   process.exit(options.help ? 0 : 2);
 }
 const rows = Number(options.rows ?? (options.quick ? 100_000 : 1_000_000));
 const rounds = Number(options.rounds ?? (options.quick ? 2 : 5));
 const skipped = [];
+
+if (options.peers) {
+  const { runPeers } = await import("./peers/run.mjs");
+  await runPeers({ rows, rounds, changedRows: rows / 4, isWhole: !options.quick && options.rows === undefined });
+  process.exit();
+}
 
 console.log(`Making ${rows.toLocaleString("en")} rows …`);
 const world = await openWorld(rows);
