@@ -1286,6 +1286,12 @@ export const MUTATIONS = [
     tests: [FOLLOW_PLANS],
   },
   {
+    name: "follow: which day it is does not matter to a time of day",
+    file: "src/connectors/postgres/changes/query-facts.ts",
+    replace: [["|| dependsOnDay(row))", "|| (dependsOnDay(row) && !row))"]],
+    tests: [FOLLOW_PLANS],
+  },
+  {
     name: "follow: null partitions are no partitions",
     file: "src/sql-analysis/ways.ts",
     replace: [["this.#resolve(value, index, undefined), true);", "this.#resolve(value, index, undefined), false);"]],

@@ -28,7 +28,7 @@ beforeAll(async () => {
     CREATE TABLE content.spelling (word text COLLATE content.loose, n int);
     CREATE DOMAIN content.loose_word AS text COLLATE content.loose;
     CREATE SEQUENCE content.counter;
-    CREATE TABLE content.odd (id int, small real, large double precision, padded character(3), loose bpchar, passed interval, said text, at timestamptz);
+    CREATE TABLE content.odd (id int, small real, large double precision, padded character(3), loose bpchar, passed interval, said text, at timestamptz, daily timetz);
     CREATE TABLE content.odd_too (id int, small double precision, loose bpchar, passed interval);
     CREATE VIEW content.odd_days AS SELECT o.id, o.said::date AS day FROM content.odd o;`);
 });
@@ -356,6 +356,15 @@ describe("refusals", () => {
     expect((await planOf(join, "id")).refusals).toEqual([
       expect.stringContaining("No equality leads from content.film"),
     ]);
+  });
+
+  it("a time of day in a zone that has summer time: which day it is decides", async () => {
+    const zoned = (value: string) =>
+      planOf(`SELECT o.id, ${value} AT TIME ZONE 'Europe/Berlin' AS v FROM content.odd o`, "id");
+    expect((await zoned("o.daily")).refusals).toEqual([
+      ": The query calls timezone(), which may answer differently every time.",
+    ]);
+    expect((await zoned("o.at")).refusals).toEqual([]);
   });
 
   it("a text of the query that is a time only when it runs", async () => {

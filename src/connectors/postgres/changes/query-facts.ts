@@ -199,6 +199,15 @@ async function names(session: SqlSession, query: string, values?: unknown[]): Pr
 
 async function volatileFunctions(session: SqlSession, view: string | undefined): Promise<readonly string[]> {
   const { rows } = await session.query(FUNCTIONS_CALLED, [[view]]);
-  const volatile = rows.filter(({ volatility, is_policy }) => volatility === "v" && is_policy !== "true");
+  const volatile = rows.filter(
+    (row) => row["is_policy"] !== "true" && (row["volatility"] === "v" || dependsOnDay(row)),
+  );
   return [...new Set(volatile.map(({ name }) => String(name)))];
+}
+
+/** A time of day without a date is one of summer time, or not, by the day on which it is asked for. */
+function dependsOnDay({ name, types }: Record<string, unknown>): boolean {
+  return (
+    name === "timezone" && String(types).split(",").includes("timetz") && String(types).split(",").includes("text")
+  );
 }
