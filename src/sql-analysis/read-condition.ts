@@ -10,6 +10,7 @@ import {
   NO_CONDITION,
   soleColumn,
 } from "./model.ts";
+import { typeOfColumn } from "./types.ts";
 
 /** Reads a WHERE or an ON: the equalities in it, and what it does not let be null. */
 
@@ -77,12 +78,21 @@ function readComparison(fields: Fields, draft: BlockDraft, host: ReadingHost): C
   if (!isOwn || fields["lexpr"] === undefined) return { strict: [] };
   if (fields["kind"] === "AEXPR_OP_ANY") {
     const choice =
-      operator === "=" ? right.items?.map((item) => [{ left, right: item, nullsMatch: false }]) : undefined;
+      operator === "=" ? elementsOf(right)?.map((item) => [{ left, right: item, nullsMatch: false }]) : undefined;
     return { strict: [left], ...(choice !== undefined && { choice }) };
   }
   if (fields["kind"] !== "AEXPR_OP") return { strict: [] };
   const strict = [left, right];
   return operator === "=" ? { equality: { left, right, nullsMatch: false }, strict } : { strict };
+}
+
+/** Of an array of arrays these are not what ANY compares with. */
+function elementsOf({ items }: Expression): readonly Expression[] | undefined {
+  const isArray = (item: Expression): boolean => {
+    const column = soleColumn(item);
+    return item.items !== undefined || (column !== undefined && typeOfColumn(column)?.type.endsWith("]") === true);
+  };
+  return items?.some(isArray) === true ? undefined : items;
 }
 
 /** A part of a condition, where unknown is as good as false. */

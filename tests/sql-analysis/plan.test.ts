@@ -367,6 +367,18 @@ describe("refusals", () => {
     expect((await zoned("o.at")).refusals).toEqual([]);
   });
 
+  it("an array of arrays, of which ANY compares what is in them", async () => {
+    const sql = (array: string) => `SELECT f.id FROM content.film f JOIN content.genre g ON f.id = ANY (${array})`;
+    expect((await planOf(sql("ARRAY[g.id, g.parent_id]"), "id")).refusals).toEqual([]);
+    const refused = [expect.stringContaining("No equality leads from content.genre (g)")];
+    const nested = sql("ARRAY[ARRAY[g.id, g.parent_id], ARRAY[g.parent_id, g.id]]");
+    expect((await planOf(nested, "id")).refusals).toEqual(refused);
+    const columns = "SELECT f.id FROM content.film f JOIN content.film g ON f.title = ANY (ARRAY[g.tags, g.tags])";
+    expect((await planOf(columns, "id")).refusals).toEqual([
+      expect.stringContaining("No equality leads from content.film (g)"),
+    ]);
+  });
+
   it("a text of the query that is a time only when it runs", async () => {
     const { refusals } = await planOf("SELECT o.id, ('now'::text)::timestamptz AS v FROM content.odd o", "id");
     expect(refusals).toEqual([expect.stringContaining("The query asks for the time ('now')")]);
