@@ -92,8 +92,8 @@ const KINDS: Readonly<Record<string, Reader>> = {
   },
   NullTest: ({ arg, nulltesttype }, place) =>
     joined(["(", readExpression(arg, place), nulltesttype === "IS_NULL" ? " IS NULL)" : " IS NOT NULL)"]),
-  JsonObjectAgg: readJsonAggregate,
-  JsonArrayAgg: readJsonAggregate,
+  JsonObjectAgg: (fields, place) => readJsonAggregate("JSON_OBJECTAGG", fields, place),
+  JsonArrayAgg: (fields, place) => readJsonAggregate("JSON_ARRAYAGG", fields, place),
   SubLink: (fields, place) => {
     place.subquery(fields);
     return NOT_PLAIN;
@@ -161,12 +161,12 @@ function readCall(fields: Fields, place: ExpressionPlace): Expression {
 }
 
 /** JSON_ARRAYAGG and JSON_OBJECTAGG are nodes of their own, and may have a window. */
-function readJsonAggregate(fields: Fields, place: ExpressionPlace): Expression {
-  const { constructor: call } = fields;
-  if (isObject(call) && isObject(call["over"])) return readInside(fields, place);
-  place.beginAggregate("JSON aggregate");
+function readJsonAggregate(name: string, fields: Fields, place: ExpressionPlace): Expression {
+  const call = isObject(fields["constructor"]) ? fields["constructor"] : {};
+  if (isObject(call["over"])) return readInside(fields, place);
+  place.beginAggregate(name);
   readInside(fields, place);
-  place.endAggregate("JSON aggregate", fields, []);
+  place.endAggregate(name, call, []);
   return NOT_PLAIN;
 }
 

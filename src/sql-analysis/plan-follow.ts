@@ -73,6 +73,7 @@ async function planOf(
       ...warningsAbout(
         reader.aggregates,
         reader.calls.map(({ name }) => name),
+        reader.hasFrameOfRows,
         block,
       ),
       ...warningsAboutTexts(facts),

@@ -44,6 +44,8 @@ export class QueryReader implements ReadingHost {
   readonly #recursive = new Set<Fields>();
   #blocks = 0;
   #aggregatesBegun = 0;
+  /** A window counts rows, so that it depends on the order of those that ORDER BY does not tell apart. */
+  hasFrameOfRows = false;
   /** What columns are of, one after the other. */
   readonly #used: FromLeaf[] = [];
 
@@ -271,10 +273,18 @@ export class QueryReader implements ReadingHost {
   }
 
   #windowParts(window: Fields, draft: BlockDraft): void {
+    this.hasFrameOfRows ||= isFrameOfRows(Number(window["frameOptions"] ?? 0));
     for (const part of ["partitionClause", "orderClause", "startOffset", "endOffset"]) {
       this.expression(window[part], draft);
     }
   }
+}
+
+/** Bits of PostgreSQL's parser: FRAMEOPTION_ROWS; and from the first row of the partition to the last, which are always the same. */
+const [OF_ROWS, WHOLE_PARTITION] = [0x4, 0x120];
+
+function isFrameOfRows(options: number): boolean {
+  return (options & OF_ROWS) !== 0 && (options & WHOLE_PARTITION) !== WHOLE_PARTITION;
 }
 
 function namedWindow(node: unknown): [string, Fields] {

@@ -13,12 +13,15 @@ interface AggregateCall {
   readonly args: readonly Expression[];
 }
 
-const IN_ORDER = /^(array_agg|string_agg|jsonb?_(object_)?agg(_strict|_unique|_unique_strict)?|xmlagg|any_value)$/;
+const IN_ORDER =
+  /^(JSON_ARRAYAGG|array_agg|string_agg|jsonb?_(object_)?agg(_strict|_unique|_unique_strict)?|xmlagg|any_value)$/;
+const BY_ORDER = /^(row_number|ntile|lag|lead|first_value|last_value|nth_value)$/;
 const OF_FLOATS = /^(sum|avg|stddev|stddev_pop|stddev_samp|variance|var_pop|var_samp|regr_\w+|corr|covar_\w+)$/;
 
 export function warningsAbout(
   aggregates: readonly AggregateCall[],
   calls: readonly string[],
+  hasFrameOfRows: boolean,
   block: QueryBlock,
 ): readonly string[] {
   const warnings: string[] = [];
@@ -30,8 +33,8 @@ export function warningsAbout(
       warnings.push(`${name}() adds up floating-point numbers: its last digits depend on the order of the rows.`);
     }
   }
-  if (choosesByOrder(block) || calls.includes("row_number")) {
-    const what = "DISTINCT ON, LIMIT and row_number()";
+  if (choosesByOrder(block) || hasFrameOfRows || calls.some((name) => BY_ORDER.test(name))) {
+    const what = "DISTINCT ON, LIMIT, row_number(), lag() and the like, and frames of ROWS";
     warnings.push(`${what} choose by chance between rows that ORDER BY does not tell apart: make it unique.`);
   }
   return [...new Set(warnings)];

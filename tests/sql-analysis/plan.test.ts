@@ -107,11 +107,12 @@ describe("ways", () => {
     if (rows[0]?.has_it !== true) return;
     const json =
       "SELECT JSON_ARRAYAGG(r.score)::text, (SELECT count(*) FROM content.flag x WHERE x.film_id = f.id) AS n";
-    const { refusals } = await planOf(
+    const { refusals, plan } = await planOf(
       `SELECT p.id, f.id AS film, l.n FROM content.film f CROSS JOIN content.person p CROSS JOIN LATERAL (${json} FROM content.rating r WHERE r.film_id = f.id AND r.person_id = p.id) l`,
       "id,film",
     );
     expect(refusals).toContainEqual(expect.stringContaining("No equality leads from content.flag (x)"));
+    expect(plan.warnings).toEqual([expect.stringContaining("JSON_ARRAYAGG() has no ORDER BY")]);
   });
 
   it("of a series only the number that an equality picks, and all of them where none does", async () => {
@@ -712,12 +713,27 @@ describe("warnings", () => {
     [
       "SELECT DISTINCT ON (r.film_id) r.film_id, r.score FROM content.rating r ORDER BY r.film_id",
       "film_id",
-      ["DISTINCT ON, LIMIT and row_number() choose by chance"],
+      ["DISTINCT ON, LIMIT, row_number(), lag() and the like, and frames of ROWS choose by chance"],
     ],
     [
       "SELECT r.film_id, row_number() OVER (PARTITION BY r.film_id) AS n FROM content.rating r",
       "film_id",
       ["DISTINCT ON, LIMIT"],
+    ],
+    [
+      "SELECT r.film_id, lag(r.score) OVER (PARTITION BY r.film_id ORDER BY r.person_id) AS n FROM content.rating r",
+      "film_id",
+      ["DISTINCT ON, LIMIT"],
+    ],
+    [
+      "SELECT r.film_id, sum(r.score) OVER w AS n FROM content.rating r WINDOW w AS (PARTITION BY r.film_id ORDER BY r.person_id ROWS UNBOUNDED PRECEDING)",
+      "film_id",
+      ["DISTINCT ON, LIMIT"],
+    ],
+    [
+      "SELECT r.film_id, sum(r.score) OVER (PARTITION BY r.film_id ORDER BY r.id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS n, rank() OVER (PARTITION BY r.film_id ORDER BY r.id) AS place FROM content.rating r",
+      "film_id",
+      [],
     ],
   ])("%s", async (sql, key, expected) => {
     const { plan } = await planOf(sql, key);
