@@ -1292,6 +1292,12 @@ export const MUTATIONS = [
     tests: [FOLLOW_PLANS],
   },
   {
+    name: "follow: a query in a query on the way has all columns together",
+    file: "src/sql-analysis/rows-of-query.ts",
+    replace: [["|| !canBeRead({ ...connected, reached: outputs }, connected.leaves)", "|| outputs.length > 1e9"]],
+    tests: [FOLLOW_PLANS],
+  },
+  {
     name: "follow: null partitions are no partitions",
     file: "src/sql-analysis/ways.ts",
     replace: [["this.#resolve(value, index, undefined), true);", "this.#resolve(value, index, undefined), false);"]],

@@ -1,5 +1,12 @@
 import { type Connected, connect } from "./connect.ts";
-import { columnsIn, type Expression, type QueryBlock, type QueryLeaf, type SelectBlock } from "./model.ts";
+import {
+  columnsIn,
+  type Expression,
+  type FromLeaf,
+  type QueryBlock,
+  type QueryLeaf,
+  type SelectBlock,
+} from "./model.ts";
 import { Level } from "./outer-joins.ts";
 import { typeOfOutput } from "./types.ts";
 
@@ -45,6 +52,17 @@ export function canProvide(leaf: QueryLeaf, column: string): boolean {
   return position !== -1 && rowsOf(leaf.block, [position]) !== undefined;
 }
 
+/** Every query among these can give all of the columns that are used of it, together. */
+export function canBeRead({ equalities, reached }: Connected, leaves: readonly FromLeaf[]): boolean {
+  const uses = [...reached, ...equalities.flatMap(({ left, right }) => [left, right])].flatMap((one) => columnsIn(one));
+  return leaves.every((leaf) => {
+    if (leaf.kind !== "query") return true;
+    const columns = new Set(uses.filter((use) => use.leaf === leaf).map(({ column }) => column));
+    const positions = [...columns].map((column) => leaf.columns.indexOf(column));
+    return rowsOf(leaf.block, positions) !== undefined;
+  });
+}
+
 function rowsOfSelect(block: SelectBlock, positions: readonly number[]): RowsSelect | undefined {
   // Its rows also have nulls where the tables have none.
   if (block.grouping?.hasSets === true) return undefined;
@@ -75,5 +93,6 @@ function rowsOfSelect(block: SelectBlock, positions: readonly number[]): RowsSel
       return isCallable ? needs.map((use) => use.leaf) : undefined;
     },
   });
-  return connected === undefined ? undefined : { ...connected, outputs };
+  if (connected === undefined || !canBeRead({ ...connected, reached: outputs }, connected.leaves)) return undefined;
+  return { ...connected, outputs };
 }

@@ -18,7 +18,7 @@ import {
 import { neighbours, outputColumn, partitionColumn } from "./neighbours.ts";
 import { Level } from "./outer-joins.ts";
 import { isLeaf, type PlaceLink, type TablePlace } from "./places.ts";
-import { canProvide, rowsOf } from "./rows-of-query.ts";
+import { canBeRead, canProvide } from "./rows-of-query.ts";
 import {
   DISTINCT_ON,
   globalWindow,
@@ -105,7 +105,7 @@ class Search {
       goals: (goals as Expression[]).map((goal) => substitutes(goal, equalities)),
       dependsOn: (other) => this.#dependencies(other),
     });
-    if (connected === undefined || !canBeRead(connected)) return { why: this.#why };
+    if (connected === undefined || !canBeRead(connected, connected.leaves.slice(1))) return { why: this.#why };
     const compared = connected.equalities.flatMap(({ left, right }) => [...columnsIn(left), ...columnsIn(right)]);
     const own = compared.map(columnOfOwnEquality).find((column) => column !== undefined);
     if (own !== undefined) return { why: ownEquality(own) };
@@ -324,21 +324,6 @@ function levelOf({ block, via }: PlaceLink): Level {
   if (isLeaf(via)) return new Level(block, via);
   const mayBeOfNoRow = block.isOneGroup || block.grouping?.hasSets === true;
   return new Level(block, undefined, !(via.isOfGroup && mayBeOfNoRow));
-}
-
-/** Every query on the way can give all of the columns that are used of it, together. */
-function canBeRead({ leaves, equalities, reached }: Connected): boolean {
-  const uses = [...reached, ...equalities.flatMap(({ left, right }) => [left, right])].flatMap((one) => columnsIn(one));
-  return leaves.slice(1).every((leaf) => {
-    if (leaf.kind !== "query") return true;
-    const columns = new Set(uses.filter((use) => use.leaf === leaf).map(({ column }) => column));
-    return (
-      rowsOf(
-        leaf.block,
-        [...columns].map((column) => leaf.columns.indexOf(column)),
-      ) !== undefined
-    );
-  });
 }
 
 /** Rows that agree in the partition agree in the expression. */

@@ -380,6 +380,14 @@ describe("refusals", () => {
     ]);
   });
 
+  it("columns that a query on the way has each, but not together: nothing joins the tables that they are of", async () => {
+    const sql = (output: string) =>
+      `SELECT t.title AS k, count(*) AS n FROM (SELECT f.title, x.id FROM content.film f JOIN (SELECT c.id, ${output} AS other FROM content.country c CROSS JOIN content.genre g) x ON x.id = f.country_id AND x.other = f.parent_id) t JOIN content.rating r ON r.film_id = t.id GROUP BY t.title`;
+    const { refusals } = await planOf(sql("g.id"), "k");
+    expect(refusals).toContainEqual(expect.stringContaining("No equality leads from content.rating (r)"));
+    expect((await planOf(sql("c.id + 1"), "k")).statements["rating"]).toContain('"content"."country"');
+  });
+
   it("a text of the query that is a time only when it runs", async () => {
     const { refusals } = await planOf("SELECT o.id, ('now'::text)::timestamptz AS v FROM content.odd o", "id");
     expect(refusals).toEqual([expect.stringContaining("The query asks for the time ('now')")]);
