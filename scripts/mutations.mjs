@@ -1039,6 +1039,12 @@ export const MUTATIONS = [
     tests: ["tests/integration/change-fingerprint.test.ts"],
   },
   {
+    name: "watcher: another configuration waits until the whole compares are long enough ago",
+    file: "src/meta-store/postgres/follow.ts",
+    replace: [["true) OR last.config_version < p.config_version)", "true))"]],
+    tests: [FOLLOW_STATE],
+  },
+  {
     name: "sessions: times are printed as the database has it",
     file: "src/postgres/connection.ts",
     replace: [['DateStyle: "ISO, YMD"', 'DateStyle: "SQL, DMY"']],
@@ -1964,7 +1970,7 @@ export const MUTATIONS = [
   {
     name: "follow: everything is compared every second",
     file: "src/meta-store/postgres/follow.ts",
-    replace: [["AND (coalesce(f.compares, 0) <= 1 OR", "AND (coalesce(f.compares, 0) >= 0 OR"]],
+    replace: [["CASE WHEN f.compares > 1 THEN", "CASE WHEN f.compares < 0 THEN"]],
     tests: [FOLLOW_STATE],
   },
   {

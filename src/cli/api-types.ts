@@ -831,7 +831,7 @@ export interface Operations {
         /** The WAL that the source's server keeps for it. */
         readonly kept_bytes: number;
       } | null;
-      /** Why something is not known. */
+      /** Why something is not known, or why no run begins yet. */
       readonly note: string | null;
     };
   };

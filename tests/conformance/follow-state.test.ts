@@ -144,13 +144,32 @@ describe("pipelines that start when their source changes", () => {
     await compared(true, true);
     expect(await isWatched(pipeline)).toBe(false);
     expect(await store.follow.requestOnChange([pipeline.id])).toEqual([]);
+    const { lastCompareAt, restingUntil } = await store.follow.get(pipeline.id);
+    expect(Number(restingUntil) - Number(lastCompareAt)).toBe(8000);
     await database.query(
       "UPDATE etl.follow_state SET last_compare_at = now() - interval '10 s' WHERE pipeline_id = $1",
       [pipeline.id],
     );
     expect(await isWatched(pipeline)).toBe(true);
+    expect(await store.follow.get(pipeline.id)).toMatchObject({ restingUntil: null });
     await compared(true, true, false);
     expect(await isWatched(pipeline)).toBe(true);
+    expect(await store.follow.get(pipeline.id)).toMatchObject({ restingUntil: null });
+  });
+
+  it("do not pause when somebody has configured them otherwise", async () => {
+    const pipeline = await following();
+    const claimed = await claim(pipeline);
+    for (const snapshot of ["30:30:", "31:31:"]) {
+      await store.batchCommit(claimed).moveFollowPosition(move(snapshot, true));
+    }
+    await store.queue.finishRun(claimed, { kind: "succeeded" });
+    expect(await isWatched(pipeline)).toBe(false);
+    await store.pipelines.update(pipeline.id, { source_query: "SELECT 3 AS id" }, { author: "test" });
+    expect(await isWatched(pipeline)).toBe(true);
+    expect(await isOutdated(pipeline)).toBe(true);
+    await store.requests.cancel(pipeline.id);
+    await store.pipelines.update(pipeline.id, { enabled: false }, { author: "test" });
   });
 
   it("are never those that a person paused, disabled or must look at", async () => {

@@ -339,6 +339,23 @@ describe("the status", () => {
     expect(await waiting()).toMatchObject({ changes_waiting: null, lag_seconds: null, note });
   });
 
+  it("says that no change starts a run for a while after many whole compares", async () => {
+    const { id } = await save(films());
+    await api.database.query(await script());
+    const position = JSON.stringify({ snapshot: "1:1:", fingerprint: {}, lastChange: null });
+    await api.database.query(
+      `INSERT INTO etl.follow_state (pipeline_id, position, fingerprint, tables, compares, last_compare_at)
+       VALUES ($1, $2, 'x', '{content.genre}', 9, clock_timestamp())`,
+      [id, position],
+    );
+    const note = async (): Promise<unknown> => (await api.get("/pipelines/films/follow")).body.note;
+    expect(await note()).toMatch(
+      /no change starts a run before \d\d:\d\d:\d\d UTC\. vitrina run films starts one now\.$/,
+    );
+    await api.database.query("UPDATE etl.follow_state SET compares = 1");
+    expect(await note()).toBeNull();
+  });
+
   it("is refused for a pipeline of another mode", async () => {
     await save(films({ mode: "full" }));
     expect(await api.get("/pipelines/films/follow")).toMatchObject({ status: 422, body: { code: "NOT_SUPPORTED" } });

@@ -76,7 +76,7 @@ const statusSchema = z.object({
     })
     .nullable()
     .describe("Where changes come from a replication slot; null otherwise, or while the source does not answer."),
-  note: z.string().nullable().describe("Why something is not known."),
+  note: z.string().nullable().describe("Why something is not known, or why no run begins yet."),
 });
 export type FollowStatusAnswer = z.infer<typeof statusSchema>;
 

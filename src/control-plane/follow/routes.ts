@@ -2,6 +2,7 @@ import type { SourceInspector, SourceRef, WaitingAtSource } from "../../connecto
 import { VitrinaError } from "../../domain/error-catalogue.ts";
 import type { FollowPosition } from "../../domain/follow.ts";
 import type { Pipeline, PipelineConfig } from "../../domain/pipeline.ts";
+import type { FollowState } from "../../meta-store/ports/follow.ts";
 import type { Api, ApiParts } from "../api.ts";
 import { type FollowStatusAnswer, operations } from "./operations.ts";
 import { describePlan, planFor } from "./plan.ts";
@@ -82,8 +83,15 @@ async function statusOf(parts: ApiParts, pipeline: Pipeline): Promise<FollowStat
     last_repaired: state.lastRepaired,
     tables: [...state.tables],
     slot: waiting?.slot === undefined ? null : { name: waiting.slot.name, kept_bytes: waiting.slot.keptBytes },
-    note: waiting?.note ?? null,
+    note: waiting?.note ?? restOf(pipeline, state),
   };
+}
+
+/** Why nothing begins although changes wait. */
+function restOf({ name, status }: Pipeline, { restingUntil }: FollowState): string | null {
+  if (restingUntil === null || status !== "IDLE") return null;
+  const time = `${restingUntil.toISOString().slice(11, 19)} UTC`;
+  return `Everything was compared several times, one after the other, so no change starts a run before ${time}. vitrina run ${name} starts one now.`;
 }
 
 interface WaitingForMart {

@@ -42,6 +42,8 @@ export interface FollowState {
   /** Rows that sweeps had to repair, over all and in the last one. */
   readonly repaired: number;
   readonly lastRepaired: number;
+  /** Everything was compared several times, one after the other: until then no change starts a run. */
+  readonly restingUntil: Date | null;
 }
 
 export interface FollowingPipeline {

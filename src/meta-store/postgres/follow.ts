@@ -25,6 +25,7 @@ const stateRow = z.object({
   sweepNext: sweepPositionSchema.nullable(),
   repaired: z.coerce.number(),
   lastRepaired: z.coerce.number(),
+  restingUntil: time,
 });
 
 const watchedRow = z
@@ -56,13 +57,17 @@ const FOLLOWING = `
     SELECT r.kind, r.status, r.config_version FROM etl.etl_runs r
      WHERE r.pipeline_id = p.id AND r.kind <> 'reconcile' ORDER BY r.started_at DESC, r.id DESC LIMIT 1) AS last ON true`;
 
+/** After everything was compared several times, one after the other. */
+const RESTING_UNTIL = `
+  CASE WHEN f.compares > 1 THEN f.last_compare_at + make_interval(secs => least(60, 2 ^ least(f.compares, 6))) END`;
+
 /**
  * After a failure that may have passed, a further change is reason enough to try again, but not every second. Nor is
- * everything compared every second, where a source gives reason for it again and again.
+ * everything compared every second, where a source gives reason for it again and again; another configuration counts at once.
  */
 const MAY_START = `
   p.enabled AND p.mode = 'follow'
-  AND (coalesce(f.compares, 0) <= 1 OR f.last_compare_at < clock_timestamp() - make_interval(secs => least(60, 2 ^ least(f.compares, 6))))
+  AND (coalesce(${RESTING_UNTIL} < clock_timestamp(), true) OR last.config_version < p.config_version)
   AND (
     p.status IN (${allowing("fire")})
     OR (p.status IN (${allowing("fire_after_failure")}) AND p.failure_may_pass AND NOT EXISTS (
@@ -78,7 +83,8 @@ export function followStore(pool: Pool): FollowStore {
                 coalesce(f.tables, '{}') AS tables, f.last_compare_at AS "lastCompareAt", f.last_round_at AS "lastRoundAt",
                 f.last_sweep_at AS "lastSweepAt", p.next_sweep_at AS "nextSweepAt",
                 p.sweep_wanted_at IS NOT NULL AS "sweepWanted", f.sweep_next AS "sweepNext", coalesce(f.repaired, 0) AS repaired,
-                coalesce(f.last_repaired, 0) AS "lastRepaired"
+                coalesce(f.last_repaired, 0) AS "lastRepaired",
+                CASE WHEN ${RESTING_UNTIL} > clock_timestamp() THEN ${RESTING_UNTIL} END AS "restingUntil"
            FROM etl.etl_pipelines p LEFT JOIN etl.follow_state f ON f.pipeline_id = p.id
           WHERE p.id = $1`,
         [id],
