@@ -80,4 +80,6 @@ export interface WatchedPosition {
   readonly position: FollowPosition;
   /** `schema.table` of each followed table. */
   readonly tables: readonly string[];
+  /** Its run would fail as long as the source does not record the changes of all of them: then it does not count. */
+  readonly ifRecorded?: boolean;
 }

@@ -137,7 +137,8 @@ it.for(typical)("in the middle of a round %s", async ([, { point, does, waits, r
     expect(await lastRunOf(chaos, films)).toMatchObject({ error_code: refused.code });
     await chaos.query(refused.remedy);
     await recordChangesOf(chaos.database, films);
-    await chaos.store.requests.run(films.id, "api");
+    // If the repair took more than a minute, it may have started by itself.
+    await chaos.store.requests.run(films.id, "api").catch(() => undefined);
   }
   if (needsSweep) {
     await untilStatus(chaos, films, "IDLE");

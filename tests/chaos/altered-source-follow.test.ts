@@ -233,7 +233,8 @@ it.concurrent.for(typical)("%s", async ([, { x, create = PLAIN, query = JOINED, 
     expect(await lastRunOf(chaos, films)).toMatchObject({ status: "FAILED", error_code: refused.code });
     for (const statement of refused.remedy(x)) await chaos.query(statement);
     await recordChangesOf(chaos.database, films);
-    await chaos.store.requests.run(films.id, "api");
+    // If the repair took more than a minute, it may have started by itself.
+    await chaos.store.requests.run(films.id, "api").catch(() => undefined);
   }
   await untilEqual(chaos, films);
   await untilStatus(chaos, films, "IDLE");

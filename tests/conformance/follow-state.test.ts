@@ -121,6 +121,7 @@ describe("pipelines that start when their source changes", () => {
       source_connection: "main",
       checkEverySeconds: 0.5,
       mayStart: true,
+      ifRecorded: false,
       position: position("10:20:"),
       tables: ["content.film"],
     });
@@ -198,6 +199,28 @@ describe("pipelines that start when their source changes", () => {
     expect(await store.follow.requestOnChange([failed.id])).toEqual([]);
     expect(await store.follow.requestOnChange([mayPass.id])).toEqual([mayPass.id]);
     await store.requests.cancel(mayPass.id);
+  });
+});
+
+describe("pipelines whose source does not record their changes", () => {
+  it("start again once it does, but not more often than every minute", async () => {
+    const [pipeline, fresh, refused] = [await following(), await create(), await following()];
+    const failed = { kind: "failed", code: "CHANGES_NOT_RECORDED", error: "no", mayPass: false } as const;
+    for (const one of [pipeline, fresh]) await store.queue.finishRun(await claim(one), failed);
+    await store.queue.finishRun(await claim(refused), { ...failed, code: "FOLLOW_REFUSED" });
+    const watched = async ({ id }: Pipeline) => (await store.follow.watched()).find((one) => one.id === id);
+    expect(await watched(pipeline)).toMatchObject({ mayStart: false, ifRecorded: true });
+    expect(await store.follow.requestOnChange([pipeline.id])).toEqual([]);
+    await database.query(
+      "UPDATE etl.etl_runs SET started_at = started_at - interval '1 hour', finished_at = finished_at - interval '1 hour' WHERE pipeline_id = ANY ($1)",
+      [[pipeline.id, fresh.id, refused.id]],
+    );
+    expect(await watched(pipeline)).toMatchObject({ mayStart: true, ifRecorded: true });
+    expect(await watched(refused)).toMatchObject({ mayStart: false, ifRecorded: false });
+    // Nobody can ask its source whether anything has changed.
+    expect(await isOutdated(fresh)).toBe(false);
+    expect(await store.follow.requestOnChange([pipeline.id, refused.id])).toEqual([pipeline.id]);
+    await store.requests.cancel(pipeline.id);
   });
 });
 

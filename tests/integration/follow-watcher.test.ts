@@ -21,6 +21,7 @@ function followingFrom(connection: string): FollowingPipeline {
     source_connection: connection,
     checkEverySeconds: 0.1,
     mayStart: true,
+    ifRecorded: false,
     position: { snapshot: "1:1:", fingerprint: {}, lastChange: null, forgotten: {} },
     tables: [],
   };

@@ -60,6 +60,20 @@ const moveOn = async (from: FollowPosition): Promise<FollowPosition> =>
   });
 
 describe("the slot", () => {
+  it("is waited for where a run has said already that it does not tell of every change", async () => {
+    const [watch, position] = [source.watch(), await films.start()];
+    const told = { ...watched("told", position), ifRecorded: true };
+    await change(1);
+    await moveOn(position);
+    expect(await watch.changedSince([told])).toEqual(["told"]);
+    await source.query("ALTER PUBLICATION keeping DROP TABLE content.film");
+    expect(await watch.changedSince([told, watched("untold", position)])).toEqual(["untold"]);
+    await source.query("DROP PUBLICATION keeping");
+    expect(await watch.changedSince([told, watched("untold", position)])).toEqual(["untold"]);
+    await source.install([FILM]);
+    expect(await watch.changedSince([told])).toEqual(["told"]);
+  });
+
   it("keeps what one of two pipelines has not seen, whatever the other has", async () => {
     const [watch, slow] = [source.watch(), await films.start()];
     await change(1);

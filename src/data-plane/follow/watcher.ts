@@ -175,7 +175,9 @@ class WatchedSource {
     const watch = await this.#open();
     for (const { id } of due) this.#askedAt.set(id, monotonicMs());
     const changed = new Set(
-      await watch.changedSince(due.map(({ id, position, tables }) => ({ pipelineId: id, position, tables }))),
+      await watch.changedSince(
+        due.map(({ id, position, tables, ifRecorded }) => ({ pipelineId: id, position, tables, ifRecorded })),
+      ),
     );
     if (changed.size === 0) return;
     const ids = due.map(({ id }) => id).filter((id) => changed.has(id));

@@ -14,8 +14,8 @@ export interface FollowStore {
   /** Where every pipeline stands that follows this source, also those that are disabled, paused or at their first run. */
   positionsIn(source: Pick<FollowingPipeline, "source_type" | "source_connection">): Promise<PositionOfPipeline[]>;
   /**
-   * Requests a run of each of these that is idle, failed by trouble that may pass, or has got another configuration since it
-   * failed. Others are left alone: they run already, or a person must look. Returns those that were requested.
+   * Requests a run of each of these that is idle, failed by trouble that may pass or because its source does not record its
+   * changes, or has got another configuration since it failed. Others are left alone: they run already, or a person must look. Returns those that were requested.
    */
   requestOnChange(ids: readonly PipelineId[]): Promise<PipelineId[]>;
 }
@@ -54,6 +54,8 @@ export interface FollowingPipeline {
   readonly checkEverySeconds: number;
   /** It would start if its source changed. */
   readonly mayStart: boolean;
+  /** It failed because its source does not record its changes: it starts once that does. */
+  readonly ifRecorded: boolean;
   readonly position: FollowPosition;
   readonly tables: readonly string[];
 }

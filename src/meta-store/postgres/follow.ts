@@ -36,6 +36,7 @@ const watchedRow = z
     source_connection: z.string(),
     follow: followSchema,
     mayStart: z.boolean(),
+    ifRecorded: z.boolean(),
     position: followPositionSchema,
     tables: z.array(z.string()),
   })
@@ -54,7 +55,7 @@ const FOLLOWING = `
   etl.etl_pipelines p
   LEFT JOIN etl.follow_state f ON f.pipeline_id = p.id
   LEFT JOIN LATERAL (
-    SELECT r.kind, r.status, r.config_version FROM etl.etl_runs r
+    SELECT r.kind, r.status, r.config_version, r.error_code FROM etl.etl_runs r
      WHERE r.pipeline_id = p.id AND r.kind <> 'reconcile' ORDER BY r.started_at DESC, r.id DESC LIMIT 1) AS last ON true`;
 
 /** After everything was compared several times, one after the other. */
@@ -65,15 +66,24 @@ const RESTING_UNTIL = `
  * After a failure that may have passed, a further change is reason enough to try again, but not every second. Nor is
  * everything compared every second, where a source gives reason for it again and again; another configuration counts at once.
  */
-const MAY_START = `
+const mayStart = (failureMayPass: string): string => `
   p.enabled AND p.mode = 'follow'
   AND (coalesce(${RESTING_UNTIL} < clock_timestamp(), true) OR last.config_version < p.config_version)
   AND (
     p.status IN (${allowing("fire")})
-    OR (p.status IN (${allowing("fire_after_failure")}) AND p.failure_may_pass AND NOT EXISTS (
+    OR (p.status IN (${allowing("fire_after_failure")}) AND ${failureMayPass} AND NOT EXISTS (
           SELECT FROM etl.etl_runs r
            WHERE r.pipeline_id = p.id AND r.finished_at > clock_timestamp() - interval '1 minute'))
     OR (p.status IN (${allowing("fire_after_failure")}) AND last.config_version < p.config_version))`;
+
+const MAY_START = mayStart("p.failure_may_pass");
+
+/**
+ * The owner of a source puts this right, as at the end of work for which the triggers were switched off. He does not know
+ * of the pipelines, and nobody else needs to look at them.
+ */
+const NOT_RECORDED = "(NOT p.failure_may_pass AND last.error_code = 'CHANGES_NOT_RECORDED')";
+const MAY_START_ON_CHANGE = mayStart(`(p.failure_may_pass OR ${NOT_RECORDED})`);
 
 export function followStore(pool: Pool): FollowStore {
   return {
@@ -97,7 +107,8 @@ export function followStore(pool: Pool): FollowStore {
     watched: asking("read the pipelines that follow", async () => {
       const found = await pool.query(
         `SELECT p.id, p.name, p.source_type, p.source_connection, p.follow, f.position, f.tables,
-                coalesce(${MAY_START}, false) AS "mayStart"
+                coalesce(${MAY_START_ON_CHANGE}, false) AS "mayStart",
+                coalesce(p.status IN (${allowing("fire_after_failure")}) AND ${NOT_RECORDED}, false) AS "ifRecorded"
            FROM ${FOLLOWING}
           WHERE p.enabled AND p.mode = 'follow' AND f.position IS NOT NULL`,
       );
@@ -143,7 +154,7 @@ export function followStore(pool: Pool): FollowStore {
       const requested = await pool.query(
         `WITH changed AS (
            SELECT p.id FROM ${FOLLOWING}
-            WHERE p.id = ANY ($1::uuid[]) AND ${MAY_START}
+            WHERE p.id = ANY ($1::uuid[]) AND ${MAY_START_ON_CHANGE}
               FOR NO KEY UPDATE OF p SKIP LOCKED
          )
          UPDATE etl.etl_pipelines p

@@ -24,7 +24,10 @@ export async function findAltered<P extends WatchedPosition>(
 }
 
 /** By their oids: one that was dropped is missing, and so is its print. */
-async function namesOf(session: SqlSession, positions: readonly WatchedPosition[]): Promise<readonly NamedRelation[]> {
+export async function namesOf(
+  session: SqlSession,
+  positions: readonly WatchedPosition[],
+): Promise<readonly NamedRelation[]> {
   const oids = positions
     .flatMap(({ position, tables }) => tables.map((relation) => position.fingerprint[`table ${relation}`] ?? ""))
     .filter((oid) => /^\d+$/.test(oid));
@@ -44,4 +47,9 @@ const WATCHED =
 
 function isAltered(before: Fingerprint, present: Fingerprint): boolean {
   return Object.entries(before).some(([name, print]) => WATCHED.test(name) && present[name] !== print);
+}
+
+/** Where nothing can be told: those whose runs have not said so yet. */
+export function toBeTold(positions: readonly WatchedPosition[]): readonly string[] {
+  return positions.flatMap(({ pipelineId, ifRecorded }) => (ifRecorded === true ? [] : pipelineId));
 }

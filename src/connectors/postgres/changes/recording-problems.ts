@@ -47,7 +47,8 @@ export function partKindProblems(part: TablePart): RecordingProblem[] {
   return [];
 }
 
-function partProblems(part: TablePart): RecordingProblem[] {
+/** Of its trigger. */
+export function partProblems(part: TablePart): RecordingProblem[] {
   const { relation, name, rowTrigger } = part;
   const ofKind = partKindProblems(part);
   if (ofKind.length > 0) return ofKind;

@@ -3,12 +3,13 @@ import type { Client } from "../../../postgres/connection.ts";
 import { sqlState } from "../../../postgres/errors.ts";
 import type { ChangeWatch, WatchedPosition } from "../../follower.ts";
 import { PLAN_ONCE, type PostgresSourceConfig, questionSession, rememberingPlans } from "../read-session.ts";
-import { findAltered } from "./altered.ts";
+import { findAltered, namesOf, toBeTold } from "./altered.ts";
 import { findChanged } from "./change-table.ts";
 import { type Fingerprint, shapePrints, tablePrints, triggerPrints, viewPrints } from "./fingerprint.ts";
 import { knownServer } from "./known-server.ts";
 import { CHANGES_SCHEMA } from "./recorder.ts";
 import { readTables } from "./recording.ts";
+import { partProblems } from "./recording-problems.ts";
 import { watchSlot } from "./slot/watch.ts";
 
 export function watchChanges(config: PostgresSourceConfig): ChangeWatch {
@@ -37,7 +38,7 @@ function watchChangeTable(config: PostgresSourceConfig): ChangeWatch {
       } catch (error) {
         // Their runs say what is missing.
         const state = sqlState((error as { cause?: unknown }).cause);
-        if (state !== undefined && NOT_THERE.includes(state)) return positions.map(({ pipelineId }) => pipelineId);
+        if (state !== undefined && NOT_THERE.includes(state)) return toBeTold(positions);
         throw error;
       }
     },
@@ -51,6 +52,19 @@ function watchChangeTable(config: PostgresSourceConfig): ChangeWatch {
     },
     close: () => session.close(),
   };
+}
+
+/** Those that wait for their tables to be recorded, and still have reason to. What only a plan knows is left to the run. */
+async function findWaiting(
+  client: Client,
+  positions: readonly WatchedPosition[],
+): Promise<ReadonlySet<WatchedPosition>> {
+  const waiting = positions.filter(({ ifRecorded }) => ifRecorded === true);
+  if (waiting.length === 0) return new Set();
+  const session = rememberingPlans(client);
+  const { parts } = await readTables(session, await namesOf(session, waiting), []);
+  const lacking = new Set(parts.filter((part) => partProblems(part).length > 0).map(({ relation }) => relation));
+  return new Set(waiting.filter(({ tables }) => tables.some((table) => lacking.has(table))));
 }
 
 async function forget(session: SqlSession, seen: string): Promise<void> {
@@ -85,5 +99,7 @@ async function changedSince(
       ...shapePrints(facts.shapes),
     };
   });
-  return [...positions.filter((_, n) => changed.has(n)), ...altered].map(({ pipelineId }) => pipelineId);
+  const found = [...positions.filter((_, n) => changed.has(n)), ...altered];
+  const waiting = await findWaiting(client, found);
+  return found.filter((one) => !waiting.has(one)).map(({ pipelineId }) => pipelineId);
 }

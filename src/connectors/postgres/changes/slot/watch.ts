@@ -4,13 +4,15 @@ import type { SqlSession } from "../../../../domain/sql-session.ts";
 import { sqlState } from "../../../../postgres/errors.ts";
 import type { ChangeWatch, WatchedPosition } from "../../../follower.ts";
 import { type PostgresSourceConfig, questionSession } from "../../read-session.ts";
-import { findAltered } from "../altered.ts";
+import { findAltered, namesOf, toBeTold } from "../altered.ts";
 import { type Fingerprint, shapePrints, tablePrints, viewPrints } from "../fingerprint.ts";
 import { knownServer } from "../known-server.ts";
+import type { RecordedTable } from "../recorder.ts";
+import type { NamedRelation } from "../recording.ts";
 import { readSlotRecording } from "./facts.ts";
 import { advanceSlot } from "./forget.ts";
 import { UndecodableChanges } from "./peek.ts";
-import { slotPrints } from "./problems.ts";
+import { slotPrints, slotProblems } from "./problems.ts";
 import { type FollowedPart, scanBehind } from "./scan.ts";
 import { lsnNumber, readSnapshotText, type Snapshot, shows } from "./snapshot.ts";
 
@@ -40,7 +42,7 @@ export function watchSlot(config: PostgresSourceConfig, slot: Slot): ChangeWatch
           changedSince(client, slot.name, positions, quiet, await server(client)),
         );
       } catch (error) {
-        if (isMissing(error)) return positions.map(({ pipelineId }) => pipelineId);
+        if (isMissing(error)) return toBeTold(positions);
         throw error;
       }
     },
@@ -107,8 +109,7 @@ async function changedSince(
   const kept = positions.filter((one) => !changed.has(one));
   let parts: readonly FollowedPart[] = [];
   const altered = await findAltered(session, kept, async (tables, views) => {
-    const wanted = tables.map((table) => ({ ...table, imageColumns: [], readColumns: [] }));
-    const facts = await readSlotRecording(session, slot, wanted, views);
+    const facts = await readSlotRecording(session, slot, withoutColumns(tables), views);
     parts = facts.parts;
     return {
       ...server,
@@ -123,8 +124,27 @@ async function changedSince(
   if (!quiet.has(rest, now.flushed)) {
     for (const one of await findBehind(session, slot, now, rest, parts, quiet)) changed.add(one);
   }
-  return positions.filter((one) => changed.has(one)).map(({ pipelineId }) => pipelineId);
+  const waiting = await findWaiting(session, slot, [...changed]);
+  return positions.filter((one) => changed.has(one) && !waiting.has(one)).map(({ pipelineId }) => pipelineId);
 }
+
+/** Those that wait for their tables to be told of, and still have reason to. */
+async function findWaiting(
+  session: SqlSession,
+  slot: string,
+  positions: readonly WatchedPosition[],
+): Promise<ReadonlySet<WatchedPosition>> {
+  const waiting = positions.filter(({ ifRecorded }) => ifRecorded === true);
+  if (waiting.length === 0) return new Set();
+  const wanted = withoutColumns(await namesOf(session, waiting));
+  const facts = await readSlotRecording(session, slot, wanted, []);
+  const lacking = new Set(slotProblems(facts, slot, wanted).map(({ relation }) => relation));
+  return new Set(waiting.filter(({ tables }) => tables.some((table) => lacking.has(table))));
+}
+
+/** Only a plan knows which columns are needed. */
+const withoutColumns = (tables: readonly NamedRelation[]): readonly RecordedTable[] =>
+  tables.map((table) => ({ ...table, imageColumns: [], readColumns: [] }));
 
 /** The round says why. */
 function isLost({ position: { lsn, snapshot } }: WatchedPosition, now: Now): boolean {
