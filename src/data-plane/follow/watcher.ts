@@ -20,7 +20,7 @@ const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 60_000;
 const SOON_MS = 1;
 /** A question is answered sooner. Whatever takes longer is not waited for: the other sources are asked meanwhile. */
-const ANSWER_PATIENCE_MS = 500;
+const LONGEST_ANSWER_MS = 500;
 
 /**
  * Starts pipelines whose source or configuration has changed, and new ones. Each source is asked by one question for all that follow it. Any number of
@@ -101,7 +101,7 @@ export class FollowWatcher {
     for (const [name, source] of this.#sources) {
       if (named.has(name)) continue;
       this.#sources.delete(name);
-      await source.close();
+      void source.close();
     }
     const waits = [...named].map(async ([name, pipelines]) => {
       const source = this.#sources.get(name) ?? new WatchedSource(this.#parts, pipelines[0] as SourceRef);
@@ -134,7 +134,7 @@ class WatchedSource {
    * asked before it has ended. Returns the milliseconds until the next one is to be asked about.
    */
   async look(pipelines: readonly FollowingPipeline[]): Promise<number> {
-    if (this.#isAsking) return ANSWER_PATIENCE_MS;
+    if (this.#isAsking) return LONGEST_ANSWER_MS;
     this.#isAsking = true;
     const looking = this.#lookNow(pipelines).finally(() => {
       this.#isAsking = false;
@@ -142,7 +142,9 @@ class WatchedSource {
       return this.#isClosed ? this.#end() : undefined;
     });
     const patience = new AbortController();
-    const impatient = delay(ANSWER_PATIENCE_MS, ANSWER_PATIENCE_MS, { signal: patience.signal }).catch(() => ANSWER_PATIENCE_MS);
+    const impatient = delay(LONGEST_ANSWER_MS, LONGEST_ANSWER_MS, { signal: patience.signal }).catch(
+      () => LONGEST_ANSWER_MS,
+    );
     try {
       return await Promise.race([looking, impatient]);
     } finally {
