@@ -103,6 +103,7 @@ export async function resumeForData(client: Client, options: ConnectionOptions):
 async function open(config: pg.ClientConfig, { settings, endSignal }: ConnectionOptions): Promise<Client> {
   endSignal?.throwIfAborted();
   const client = new pg.Client(config);
+  endInTime(client);
   // Without a listener a lost connection would end the process; the pending query reports it anyway.
   client.on("error", () => undefined);
   await client.connect();
@@ -115,6 +116,18 @@ async function open(config: pg.ClientConfig, { settings, endSignal }: Connection
     await client.end().catch(() => undefined);
     throw error;
   }
+}
+
+const END_TIMEOUT_MS = 5000;
+
+/** A server that went away without a word does not take its leave either: then the connection is dropped. */
+function endInTime(client: Client): void {
+  const end = client.end.bind(client) as () => Promise<void>;
+  const { connection } = client as unknown as { connection: { readonly stream: { destroy(): void } } };
+  client.end = (async () => {
+    const timer = setTimeout(() => connection.stream.destroy(), END_TIMEOUT_MS);
+    await end().finally(() => clearTimeout(timer));
+  }) as Client["end"];
 }
 
 /**

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer, connect as dial, type Socket } from "node:net";
 import { afterAll, beforeAll, expect, inject, it, vi } from "vitest";
 import { KeptSessions } from "../../src/connectors/postgres/kept-sessions.ts";
 import { questionSession } from "../../src/connectors/postgres/read-session.ts";
@@ -99,6 +101,32 @@ it("is replaced by a new one if its server fell silent before it was empty", asy
   expect(other.client).not.toBe(client);
   await other.client.end();
   await sessions.close();
+});
+
+it("a session is ended although its server does not take its leave", async ({ onTestFinished }) => {
+  const url = new URL(database.urls.loader ?? "");
+  const address = { port: Number(url.port), host: url.hostname };
+  const sockets: Socket[] = [];
+  // Forwards what is said, and not that one side has hung up.
+  const server = createServer({ allowHalfOpen: true }, (client) => {
+    const upstream = dial({ ...address, allowHalfOpen: true });
+    client.on("data", (piece) => upstream.write(piece));
+    upstream.on("data", (piece) => client.write(piece));
+    for (const socket of [client, upstream]) socket.on("error", () => undefined);
+    sockets.push(client, upstream);
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const client = await connectForData({ url: url.href, applicationName: "test" });
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const ending = client.end();
+  await vi.advanceTimersByTimeAsync(10_000);
+  await ending;
 });
 
 it("a question is told that its session was closed meanwhile", async () => {
