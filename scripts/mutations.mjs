@@ -107,7 +107,7 @@ export const MUTATIONS = [
   {
     name: "session: names are searched where the database's owner says",
     file: "src/postgres/session.ts",
-    replace: [["...OWN_STRINGS, ...OWN_NAMES }", "...OWN_STRINGS, search_path: 'public, pg_catalog' }"]],
+    replace: [["...OWN_STRINGS, ...OWN_NAMES }", "...OWN_STRINGS, ...OWN_NAMES, search_path: 'public, pg_catalog' }"]],
     tests: ["tests/integration/hostile-owner.test.ts"],
   },
   {
