@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { relationName } from "../../src/domain/relation-name.ts";
 import type { FollowedTable, ImagesOf } from "../../src/sql-analysis/follow-plan.ts";
 import {
   type FollowedQuery,
@@ -307,7 +308,7 @@ describe("names and keys", () => {
     expect(await lines.since(start)).toMatchObject({ kind: "everything" });
     const watch = source.watch();
     const next = await lines.start();
-    const watched = { pipelineId: "p", position: next, tables: [`${schema}.${name}`] };
+    const watched = { pipelineId: "p", position: next, tables: [relationName({ schema, name })] };
     expect(await watch.changedSince([watched])).toEqual([]);
     await source.query(`INSERT INTO ${table} VALUES (3, 'c')`);
     expect(await watch.changedSince([watched])).toEqual(["p"]);
