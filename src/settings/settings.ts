@@ -5,7 +5,7 @@ import { CONNECTORS, type Registry } from "../connectors/registry.ts";
 import { type ConfiguredSink, isTargetPattern, openTargets, type Targets } from "../connectors/targets.ts";
 import type { ChangesFrom } from "../domain/follow.ts";
 import { LOG_LEVELS, type LogLevel } from "../domain/log-level.ts";
-import { commaList, isPostgresUrl, wholeNumber } from "../domain/setting-fields.ts";
+import { commaList, isPostgresUrl, schemaList, wholeNumber } from "../domain/setting-fields.ts";
 import { type ApiSettings, apiFields, apiMistakes, apiSettings } from "./api-settings.ts";
 import { readChangeSettings } from "./change-settings.ts";
 import { type Environment, invalidSettings, readEnvironment } from "./environment.ts";
@@ -29,7 +29,7 @@ const schema = z.object({
   VITRINA_DATA_DIR: z.string().default(".vitrina"),
   ...apiFields,
   PREVIEW_TIMEOUT_SECONDS: wholeNumber(1, 60).default(5),
-  SOURCE_SCHEMAS: commaList.default(["content", "ugc"]),
+  SOURCE_SCHEMAS: schemaList.default(["content", "ugc"]),
   TARGETS: commaList.default([]),
   RUNNER_CONCURRENCY: wholeNumber(1, 100).default(4),
   RUNNER_POLL_SECONDS: wholeNumber(1, 3600).default(5),

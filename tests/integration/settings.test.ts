@@ -19,6 +19,22 @@ describe("settings", () => {
     });
   });
 
+  it.each([
+    ["content, Odd Shop.v1", ["content", "Odd Shop.v1"]],
+    ['"content","Odd ""Shop"", v1" , ugc', ["content", 'Odd "Shop", v1', "ugc"]],
+  ])("take schemas as they are, or quoted as in SQL: %s", (written, schemas) => {
+    const settings = parseSettings({ SOURCE_SCHEMAS: written, TARGET_SCHEMAS: written }, "/");
+    expect(settings.sourceSchemas).toEqual(schemas);
+    expect(settings.sinks[0]).toMatchObject({ settings: { schemas } });
+  });
+
+  it.each(["content,", ",content", "a,,b", '"content', 'con"tent', '"a"b', '""', ","])(
+    "refuse what is no list of schemas: %s",
+    (written) => {
+      expect(() => parseSettings({ SOURCE_SCHEMAS: written }, "/")).toThrow("SOURCE_SCHEMAS is not a list of schemas");
+    },
+  );
+
   it("take a port for the metrics of a runner, or say what is wrong with it", () => {
     const given = parseSettings({ METRICS_PORT: "9464", METRICS_HOST: "0.0.0.0" }, "/");
     expect(given.metrics).toEqual({ host: "0.0.0.0", port: 9464 });

@@ -1,4 +1,4 @@
-import { commaList, isPostgresUrl } from "../../domain/setting-fields.ts";
+import { isPostgresUrl, schemaList } from "../../domain/setting-fields.ts";
 import { type ConnectorSettings, defineSink, type SourceDescription } from "../description.ts";
 import { TABLE_ERRORS } from "./errors.ts";
 import { foldedName, formatIdentifier, formatTable, isOwnTable, parseTable } from "./target.ts";
@@ -7,11 +7,12 @@ interface TableSettings {
   readonly schemas: readonly string[];
 }
 
-const fields = { TARGET_SCHEMAS: commaList.default(["analytics"]) };
+const fields = { TARGET_SCHEMAS: schemaList.default(["analytics"]) };
 
 const settings: ConnectorSettings<TableSettings, typeof fields> = {
   section: "Tables as targets",
-  sample: `# Schemas that pipelines may write. Grant vitrina_writer USAGE and CREATE on any other than analytics.
+  sample: `# Schemas that pipelines may write. Grant vitrina_writer USAGE and CREATE on any other than analytics. Separate names
+# by commas; one may be quoted as in SQL.
 #TARGET_SCHEMAS=analytics
 `,
   fields,
