@@ -324,7 +324,7 @@ function refusedChoices(tables: FollowTables, known: readonly RelationFacts[]): 
   return [
     ...unknown.map((written) => ({
       table: written,
-      message: `The query does not read the table ${written} of \`follow.tables\`. It reads ${labels}.`,
+      message: `The query does not read the table ${written} of \`follow.tables\`. It reads ${labels === "" ? "none" : labels}.`,
       wayOut: CORRECT,
     })),
     ...choices.flatMap(([first = "", second]) =>

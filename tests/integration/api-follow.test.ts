@@ -201,6 +201,7 @@ describe("validate and saving", () => {
     ["SELECT c.film_id FROM changed c JOIN pg_catalog.pg_user u ON true", /pg_catalog/],
     ["SELECT c.film_id FROM changed c JOIN etl.etl_pipelines p ON true", /etl/],
     ["SELECT c.film_id FROM changed c FOR UPDATE", /FOR UPDATE/],
+    ["SELECT c.film FROM changed c", /^The keys of content\.film_genre are refused: column c\.film does not exist\.$/],
   ])("refuse keys under follow.tables that touch more than a query may: %s", async (keys, why) => {
     const body = films({ follow: { tables: { "content.film_genre": { keys } } } });
     expect(await problemsOf(body)).toEqual([

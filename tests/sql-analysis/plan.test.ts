@@ -576,6 +576,12 @@ describe("follow.tables", () => {
     ]);
   });
 
+  it("says what a query reads that reads no table", async () => {
+    expect((await planOf("SELECT 1 AS id", "id", { "content.flag": { on_change: "ignore" } })).refusals).toEqual([
+      "content.flag: The query does not read the table content.flag of `follow.tables`. It reads none.",
+    ]);
+  });
+
   it("takes names as SQL quotes them", async () => {
     await following.database.query(`CREATE SCHEMA "Odd Name"; CREATE TABLE "Odd Name"."Tab.le ""x""" (id int)`);
     const odd = `SELECT f.id, (SELECT count(*) FROM "Odd Name"."Tab.le ""x""") AS n FROM content.film f`;

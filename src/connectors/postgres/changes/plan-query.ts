@@ -1,3 +1,5 @@
+import { VitrinaError } from "../../../domain/error-catalogue.ts";
+import { harmlessMessage, type ServerError } from "../../../domain/harmless-message.ts";
 import type { SqlSession } from "../../../domain/sql-session.ts";
 import { statementsToExamine } from "../../../sql-analysis/examinable.ts";
 import type { FollowPlan, FollowRefusal } from "../../../sql-analysis/follow-plan.ts";
@@ -30,10 +32,20 @@ async function refusedKeys(
 ): Promise<readonly FollowRefusal[]> {
   const refused: FollowRefusal[] = [];
   for (const { table, statement } of statementsToExamine(plan)) {
-    const [found] = await findInQuery(session, statement, rules);
-    if (found === undefined) continue;
-    const message = `The keys of ${table} are refused: ${found.what}.`;
-    refused.push({ table, message, wayOut: "Correct follow.tables." });
+    const why = await whyRefused(session, statement, rules);
+    if (why === undefined) continue;
+    refused.push({ table, message: `The keys of ${table} are refused: ${why}.`, wayOut: "Correct follow.tables." });
   }
   return refused;
+}
+
+/** What cannot be planned is the fault of who wrote the keys, not of the query; and he never saw the statement as a whole. */
+async function whyRefused(session: SqlSession, statement: string, rules: GuardRules): Promise<string | undefined> {
+  try {
+    const [found] = await findInQuery(session, statement, rules);
+    return found?.what;
+  } catch (error) {
+    if (!(error instanceof VitrinaError && error.code === "SOURCE_QUERY_FAILED")) throw error;
+    return harmlessMessage(error.cause as ServerError);
+  }
 }
