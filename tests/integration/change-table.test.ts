@@ -4,6 +4,7 @@ import type { FollowedTable, ImagesOf } from "../../src/sql-analysis/follow-plan
 import {
   type FollowedQuery,
   type FollowedSource,
+  followIn,
   keyedTable,
   LIMITS,
   openFollowedSource,
@@ -175,6 +176,36 @@ describe("a round", () => {
       kind: "everything",
       reason: "content.film was changed, and every row depends on it.",
     });
+  });
+
+  it("compares everything where finding the keys takes too long, and goes on in the same session", async () => {
+    await source.query(
+      "CREATE TABLE content.slow (id bigint PRIMARY KEY, pause integer); INSERT INTO content.slow VALUES (4), (5)",
+    );
+    const table = { schema: "content", name: "slow" };
+    const slow: FollowedTable = {
+      ...keyedTable("content", "slow", ID, ["pause"]),
+      imageColumns: [ID, { name: "pause", type: "integer" }],
+      change: {
+        kind: "keys",
+        statement: (images: ImagesOf) =>
+          `SELECT c.id FROM ${images(table).changed} AS c WHERE c.pause = 0 OR (c.pause > 0 AND pg_sleep(c.pause) IS NULL)`,
+      },
+    };
+    await source.install([slow]);
+    const query = { query: "SELECT id FROM content.slow", key: ["id"], columns: [ID], tables: [slow] };
+    const impatient = await followIn({ ...source.config, readTimeoutMs: 2000 }, query);
+    try {
+      const start = await impatient.start();
+      await source.query("UPDATE content.slow SET pause = 60 WHERE id = 4");
+      const reason = "Finding the keys of the changes took too long.";
+      expect(await impatient.since(start)).toEqual({ kind: "everything", reason });
+      const next = await impatient.start();
+      await source.query("UPDATE content.slow SET pause = 0 WHERE id = 5");
+      expect(await impatient.since(next)).toEqual({ kind: "keys", changes: 1, keys: keys(5) });
+    } finally {
+      await impatient.follower.close();
+    }
   });
 
   it("answers for many positions by one question", async () => {

@@ -100,31 +100,39 @@ async function keysSince(round: OpenedRound, since: FollowPosition, limits: Roun
   const changed = round.plan.tables.filter((table) => counts.some(({ relation }) => relation === recordedName(table)));
   const whole = changed.find(({ change }) => change.kind === "everything");
   if (whole !== undefined) return everything(`${recordedName(whole)} was changed, and every row depends on it.`);
-  const computed = await readKeysIfComputable(round, found, changed, limits.maxKeys + 1);
-  if (computed === undefined)
-    return everything("A key could not be computed from a changed row that the query leaves out.");
+  const computed = await readKeysIfPossible(round, found, changed, limits.maxKeys + 1);
+  if (typeof computed === "string") return everything(computed);
   const { keys, mayLackKeys } = computed;
   if (keys.length > limits.maxKeys) return everything(`More than ${limits.maxKeys} keys are concerned.`);
   return { kind: "keys", changes, keys, mayLackKeys };
 }
 
 const DATA_EXCEPTION = /^22/;
+const STATEMENT_TIMEOUT = "57014";
 
 /**
  * The query filters rows before it computes with them; the ways to the keys do not. What cannot be computed for such a
- * row, as `v::int` of a text that is no number, must not stop the mart for ever.
+ * row, as `v::int` of a text that is no number, must not stop the mart for ever. Nor must a plan that is bad for so many
+ * changes: the next round would have even more. Why there are no keys, in a sentence.
  */
-async function readKeysIfComputable(
+async function readKeysIfPossible(
   ...[round, since, changed, limit]: Parameters<typeof readKeys>
-): Promise<Awaited<ReturnType<typeof readKeys>> | undefined> {
+): Promise<Awaited<ReturnType<typeof readKeys>> | string> {
   await round.client.query("SAVEPOINT keys");
   try {
     return await readKeys(round, since, changed, limit);
   } catch (error) {
-    if (!DATA_EXCEPTION.test(sqlState(error) ?? "")) throw error;
+    const why = whyNoKeys(sqlState(error) ?? "");
+    if (why === undefined) throw error;
     await round.client.query("ROLLBACK TO SAVEPOINT keys");
-    return undefined;
+    return why;
   }
+}
+
+function whyNoKeys(state: string): string | undefined {
+  if (DATA_EXCEPTION.test(state)) return "A key could not be computed from a changed row that the query leaves out.";
+  if (state === STATEMENT_TIMEOUT) return "Finding the keys of the changes took too long.";
+  return undefined;
 }
 
 async function readKeys(
