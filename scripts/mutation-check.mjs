@@ -1,14 +1,16 @@
 // Proves that the tests notice when a safeguard is missing: removes each one, in a copy of the repository, and runs the
 // tests that must then fail. Usage: npm run test:mutation [-- part of a name …]. Exits with 1 if one survives.
-// Two copies work at the same time: most tests wait for a database or a process.
+// Two copies work at the same time: most tests wait for a database or a process. Which test noticed a mutant is kept in
+// mutation-killers.json: it is tried first, alone, and the whole file only if it notices nothing.
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { MUTATIONS } from "./mutations.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const KILLERS = join(root, "scripts", "mutation-killers.json");
 const COPIES = 2;
 const MOST_MS_PER_RUN = 1_200_000;
 
@@ -56,17 +58,21 @@ async function compile(folder) {
   return status === 0 ? undefined : output;
 }
 
-/** The titles of the tests that failed. `options` are vitest's. */
-async function failingTests(folder, files, options = []) {
+/** The titles of the tests that failed, and how many passed. `options` are vitest's. */
+async function runFiles(folder, files, options = []) {
   const needsServer = (file) => file.startsWith("tests/search/");
   const plain = files.filter((file) => !needsServer(file));
   const search = files.filter(needsServer);
-  return [
-    ...(plain.length > 0 ? await runTests(folder, [...options, ...plain]) : []),
+  const results = [
+    ...(plain.length > 0 ? [await runTests(folder, [...options, ...plain])] : []),
     ...(search.length > 0
-      ? await runTests(folder, ["--config", "vitest.search.config.ts", ...options, ...search])
+      ? [await runTests(folder, ["--config", "vitest.search.config.ts", ...options, ...search])]
       : []),
   ];
+  return {
+    failed: results.flatMap(({ failed }) => failed),
+    passed: results.reduce((sum, { passed }) => sum + passed, 0),
+  };
 }
 
 /** A run without any result proves nothing. */
@@ -78,13 +84,19 @@ async function runTests(folder, args) {
   const vitest = ["node_modules/vitest/vitest.mjs", "run", "--reporter=json", `--outputFile=${report}`, ...patience];
   const { output } = await runNode(folder, [...vitest, ...args]);
   if (!existsSync(report)) fail(`vitest left no report:\n${output}`);
-  const { numTotalTests, testResults } = JSON.parse(readFileSync(report, "utf8"));
+  const { numTotalTests, numPassedTests, testResults } = JSON.parse(readFileSync(report, "utf8"));
   if (numTotalTests === 0) fail(`no tests ran in ${args.join(", ")}:\n${output}`);
-  return testResults.flatMap(({ name, status, assertionResults }) => {
-    const failed = assertionResults.filter((test) => test.status === "failed").map((test) => test.fullName);
-    return failed.length === 0 && status === "failed" ? [`${name} as a whole`] : failed;
+  const failed = testResults.flatMap(({ name, status, assertionResults }) => {
+    const titles = assertionResults.filter((test) => test.status === "failed").map((test) => test.fullName);
+    return titles.length === 0 && status === "failed" ? [`${basename(name)}${AS_A_WHOLE}`] : titles;
   });
+  return { failed, passed: numPassedTests };
 }
+
+const AS_A_WHOLE = " as a whole";
+
+/** One test alone, as vitest selects it by its title. */
+const only = (title) => ["-t", `^${title.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`];
 
 /** Returns a function that restores the file. */
 function mutate(folder, { name, file, replace }) {
@@ -99,23 +111,40 @@ function mutate(folder, { name, file, replace }) {
   return () => writeFileSync(path, original);
 }
 
-/** True when the tests noticed. The first that fails is enough. */
-async function isKilled(folder, mutation) {
+/** The title of the first test that noticed, if one did. */
+async function findKiller(folder, mutation, known) {
   const restore = mutate(folder, mutation);
   try {
     const mistake = await compile(folder);
     if (mistake !== undefined) {
       console.log(`UNCOMPILED ${mutation.name}: no test can notice it\n${mistake}`);
-      return false;
+      return undefined;
     }
-    const [first] = await failingTests(folder, mutation.tests, ["--bail=1"]);
+    const alone = known === undefined ? [] : (await runFiles(folder, mutation.tests, only(known))).failed;
+    const [first] = alone.length > 0 ? alone : (await runFiles(folder, mutation.tests, ["--bail=1"])).failed;
     console.log(
       first === undefined ? `SURVIVED  ${mutation.name}` : `killed    ${mutation.name}\n          by: ${first}`,
     );
-    return first !== undefined;
+    return first;
   } finally {
     restore();
   }
+}
+
+const passing = new Map();
+
+/** Whether the test passes without the mutation: otherwise its failure says nothing. Each is asked once. */
+function passesUnmutated(folder, { tests }, killer) {
+  const check = async () => {
+    const mistake = await compile(folder);
+    if (mistake !== undefined) fail(`the sources do not compile:\n${mistake}`);
+    const { failed, passed } = await runFiles(folder, tests, killer.endsWith(AS_A_WHOLE) ? [] : only(killer));
+    for (const title of failed) console.log(`UNPROVEN  this fails without any mutation, too: ${title}`);
+    if (passed === 0) console.log(`UNPROVEN  no test passes alone that is called: ${killer}`);
+    return failed.length === 0 && passed > 0;
+  };
+  if (!passing.has(killer)) passing.set(killer, check());
+  return passing.get(killer);
 }
 
 function wantedMutations(parts) {
@@ -131,24 +160,37 @@ function canBeNoticed({ name, needs }) {
   return false;
 }
 
+const readKillers = () => (existsSync(KILLERS) ? JSON.parse(readFileSync(KILLERS, "utf8")) : {});
+
+/** In the order of the mutations, without those that are gone. */
+function keepKillers(found) {
+  const killers = { ...readKillers(), ...found };
+  const known = MUTATIONS.filter(({ name }) => killers[name] !== undefined && !killers[name].endsWith(AS_A_WHOLE));
+  writeFileSync(
+    KILLERS,
+    `${JSON.stringify(Object.fromEntries(known.map(({ name }) => [name, killers[name]])), null, 2)}\n`,
+  );
+}
+
 async function checkAll(folders) {
   const wanted = wantedMutations(process.argv.slice(2)).filter(canBeNoticed);
+  const killers = readKillers();
   for (const folder of folders) copyRepository(folder);
-  const refused = await compile(folders[0]);
-  if (refused !== undefined) fail(`the sources do not compile:\n${refused}`);
-  const unmutated = await failingTests(folders[0], [...new Set(wanted.flatMap(({ tests }) => tests))]);
-  if (unmutated.length > 0) fail(`these tests fail without any mutation:\n  ${unmutated.join("\n  ")}`);
   const waiting = [...wanted];
-  let unnoticed = 0;
+  const found = {};
   const workers = folders.map(async (folder) => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      if (!(await isKilled(folder, next))) unnoticed += 1;
+      const killer = await findKiller(folder, next, killers[next.name]);
+      if (killer !== undefined && (await passesUnmutated(folder, next, killer))) found[next.name] = killer;
     }
   });
   // Each finishes what it has begun, so that nothing runs in a folder that is removed.
-  for (const { reason } of await Promise.allSettled(workers)) if (reason !== undefined) throw reason;
-  console.log(`${wanted.length - unnoticed} killed, ${unnoticed} survived or do not compile`);
-  return unnoticed === 0 ? 0 : 1;
+  const ended = await Promise.allSettled(workers);
+  keepKillers(found);
+  for (const { reason } of ended) if (reason !== undefined) throw reason;
+  const killed = Object.keys(found).length;
+  console.log(`${killed} killed, ${wanted.length - killed} survived, do not compile or are unproven`);
+  return killed === wanted.length ? 0 : 1;
 }
 
 const folders = Array.from({ length: COPIES }, () => mkdtempSync(join(tmpdir(), "vitrina-mutation-")));
