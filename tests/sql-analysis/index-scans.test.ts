@@ -18,11 +18,16 @@ const WIDER_PARTITIONS = [
   "null partitions",
   "rank of groups",
   "window of a subquery's value",
+  "windows that name one another",
   "optional window",
   "same as, with nulls",
 ];
 /** The planner knows no statistics of rows that are there together with those that were, and expects too many far away. */
-const FAR_AWAY = ["two levels of parents", "aggregate of subqueries over two optional sides"];
+const FAR_AWAY = [
+  "two levels of parents",
+  "aggregate of subqueries over two optional sides",
+  "subquery beside an aggregate of no rows",
+];
 const FOUND_BY_WHOLE_TABLES = [...WIDER_PARTITIONS, ...FAR_AWAY, "key made of two tables"];
 /** Nothing inside equals the key, or it is computed: slow, and right. */
 const READ_AS_A_WHOLE = [
