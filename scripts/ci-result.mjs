@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { printFailures, readReport } from "./run-vitest.mjs";
 
 /** The others say by themselves why they were not run. */
-const REQUIRED = ["chaos", "soak", "follow", "search"];
+const REQUIRED = ["chaos", "soak", "follow", "follow15", "search"];
 const [report, said] = process.argv.slice(2);
 const total = readReport(report);
 printFailures(total.failures);
