@@ -181,13 +181,14 @@ async function checkAll(folders) {
   const workers = folders.map(async (folder) => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const killer = await findKiller(folder, next, killers[next.name]);
-      if (killer !== undefined && (await passesUnmutated(folder, next, killer))) found[next.name] = killer;
+      if (killer === undefined || !(await passesUnmutated(folder, next, killer))) continue;
+      found[next.name] = killer;
+      // At once: a run of hours may be interrupted.
+      keepKillers(found);
     }
   });
   // Each finishes what it has begun, so that nothing runs in a folder that is removed.
-  const ended = await Promise.allSettled(workers);
-  keepKillers(found);
-  for (const { reason } of ended) if (reason !== undefined) throw reason;
+  for (const { reason } of await Promise.allSettled(workers)) if (reason !== undefined) throw reason;
   const killed = Object.keys(found).length;
   console.log(`${killed} killed, ${wanted.length - killed} survived, do not compile or are unproven`);
   return killed === wanted.length ? 0 : 1;
