@@ -62,7 +62,7 @@ export class StatementWriter {
       return `${this.#item(leaf, [...new Set(columns)], leaf === changed, text)} AS ${aliases.get(leaf)}${columnList(leaf)}`;
     });
     const where = connected.equalities.map(({ left, right, nullsMatch }) =>
-      nullsMatch ? `${text(left)} IS NOT DISTINCT FROM ${text(right)}` : `${text(left)} = ${text(right)}`,
+      nullsMatch ? sameOrBothNull(text(left), text(right)) : `${text(left)} = ${text(right)}`,
     );
     return { from: items.join(", "), where, text };
   }
@@ -108,6 +108,14 @@ export class StatementWriter {
  */
 export function keyValue(value: string, { name, type, hasOwnCollation }: FactColumn): string {
   return `CAST(${value} AS ${type})${hasOwnCollation ? ' COLLATE "C"' : ""} AS ${quoteIdentifier(name)}`;
+}
+
+/**
+ * IS NOT DISTINCT FROM, as an index can serve it. Of a composite value whose fields are all null IS NULL is true, too: so
+ * more rows may match than are meant, and never fewer. (Of ROW() it would not be so; that is no expression of ours.)
+ */
+function sameOrBothNull(left: string, right: string): string {
+  return `(${left} = ${right} OR (${left} IS NULL AND ${right} IS NULL))`;
 }
 
 /** A table's own name of a column; a query in FROM may have given it another. */

@@ -311,6 +311,11 @@ export const QUERIES: readonly FollowedQuery[] = [
     "SELECT s.id, s.name, count(*) OVER (PARTITION BY s.country_id) AS n FROM content.studio s",
   ),
   query(
+    "partitions by two columns, one of them an array",
+    "id",
+    "SELECT f.id, count(*) OVER (PARTITION BY f.tags, f.country_id) AS n FROM content.film f",
+  ),
+  query(
     "rank of groups",
     "id",
     "SELECT s.id, s.country_id, rank() OVER (PARTITION BY s.country_id ORDER BY count(f.id)) AS place FROM content.studio s LEFT JOIN content.film f ON f.studio_id = s.id GROUP BY s.country_id, s.id",
