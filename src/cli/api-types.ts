@@ -758,6 +758,8 @@ export interface Operations {
         readonly recording_problem: string | null;
         /** SQL for the owner of the source. */
         readonly missing_indexes: readonly string[];
+        /** Large tables that the statement reads as a whole without any index missing, and why, as sentences. */
+        readonly whole_tables: readonly string[];
       }[];
       readonly refusals: readonly {
         readonly table: string | null;

@@ -60,7 +60,7 @@ export interface SourceInspector {
   seesMark(mark: string): Promise<boolean>;
   /** How the changes of each table of a query find the keys that they concern: the plan that a run follows, too. */
   followPlan(request: FollowRequest): Promise<FollowPlan>;
-  /** Indexes that the statements of a plan lack, so that they would read large tables as a whole. */
+  /** Where the statements of a plan would read large tables as a whole, and the index that they lack. */
   followIndexes(plan: FollowPlan): Promise<readonly FollowIndex[]>;
   /** How far the source records the changes of these tables. */
   changesState(tables: readonly FollowedTable[]): Promise<ChangesState>;
@@ -86,7 +86,10 @@ export interface FollowIndex {
   readonly table: string;
   /** The table that is read as a whole for that. */
   readonly scans: string;
-  readonly statement: string;
+  /** Null: no index that could be made would help. */
+  readonly statement: string | null;
+  /** As a sentence: why none would. */
+  readonly why: string | null;
 }
 
 /**

@@ -113,6 +113,75 @@ describe("the plan", () => {
     expect(await missing(byLine, ["id"])).toMatchObject({ "content.sale": [] });
   });
 
+  it("wants an index that the statement then uses, and says where none would help", async () => {
+    await api.database.query(`
+      CREATE TABLE content.visit (id integer PRIMARY KEY, kind text, person integer, code varchar(20));
+      CREATE TABLE content.place (code text, name text);
+      INSERT INTO content.visit SELECT g, 'k' || g % 2, nullif(g % 6000, 0), 'Code ' || g FROM generate_series(1, 12000) g;
+      INSERT INTO content.place SELECT 'Code ' || g, 'n' FROM generate_series(1, 500) g;
+      ANALYZE content.visit, content.place;
+      GRANT SELECT ON ALL TABLES IN SCHEMA content TO vitrina_reader`);
+    const planned = async (query: string): Promise<Record<string, { missing: string[]; whole: string[] }>> => {
+      await api.database.forgetPipelines();
+      await save(films({ source_query: query, target_key: ["id"] }));
+      const { body } = await api.get("/pipelines/films/follow/plan");
+      const tables = body.tables as { table: string; missing_indexes: string[]; whole_tables: string[] }[];
+      return Object.fromEntries(
+        tables.map(({ table, missing_indexes: missing, whole_tables: whole }) => [table, { missing, whole }]),
+      );
+    };
+    // A bitmap of an index is made for each part of an OR: only its first column counts, and each kind has half of all rows.
+    const window = "SELECT v.id, count(*) OVER (PARTITION BY v.kind, v.person) AS n FROM content.visit v";
+    expect(await planned(window)).toMatchObject({
+      "content.visit": { missing: ["CREATE INDEX ON content.visit (person)"], whole: [] },
+    });
+    await api.database.query("CREATE INDEX ON content.visit (person); ANALYZE content.visit");
+    expect(await planned(window)).toMatchObject({ "content.visit": { missing: [], whole: [] } });
+
+    const joined = (by: string) => `SELECT v.id, p.name FROM content.visit v LEFT JOIN content.place p ON ${by}`;
+    // A varchar is compared as a text, and its index serves that; what is computed from a column has none.
+    expect(await planned(joined("p.code = v.code"))).toMatchObject({
+      "content.place": { missing: ["CREATE INDEX ON content.visit (code)"], whole: [] },
+    });
+    const computed = await planned(joined("upper(v.code) = p.code"));
+    expect(computed["content.place"]).toEqual({
+      missing: [],
+      whole: [expect.stringContaining("All of content.visit is read. No index of its columns helps")],
+    });
+    const told = await problemsOf(films({ source_query: joined("upper(v.code) = p.code"), target_key: ["id"] }));
+    expect(told).toContainEqual(
+      expect.objectContaining({
+        code: "FOLLOW_UNINDEXED",
+        message: "To find the keys of a change of content.place, all of content.visit is read.",
+        hint: expect.stringContaining("compare plain columns"),
+      }),
+    );
+    await api.database.query("CREATE INDEX ON content.visit (code); ANALYZE content.visit");
+    expect((await planned(joined("p.code = v.code")))["content.place"]).toEqual({ missing: [], whole: [] });
+  });
+
+  it("says where the indexes are there, and so many rows are expected that they are not used", async () => {
+    await api.database.query(`
+      CREATE TABLE content.kind (id integer PRIMARY KEY, name text);
+      CREATE TABLE content.thing (id integer PRIMARY KEY, kind_id integer);
+      INSERT INTO content.thing SELECT g, g % 3 FROM generate_series(1, 120000) g;
+      CREATE INDEX ON content.thing (kind_id);
+      ANALYZE content.thing;
+      GRANT SELECT ON ALL TABLES IN SCHEMA content TO vitrina_reader`);
+    await save(
+      films({
+        source_query: "SELECT t.id, k.name FROM content.thing t JOIN content.kind k ON k.id = t.kind_id",
+        target_key: ["id"],
+      }),
+    );
+    const { body } = await api.get("/pipelines/films/follow/plan");
+    const kind = body.tables.find(({ table }: { table: string }) => table === "content.kind");
+    expect(kind).toMatchObject({
+      missing_indexes: [],
+      whole_tables: [expect.stringContaining("PostgreSQL expects so many of them")],
+    });
+  });
+
   it("is shown for a pipeline of another mode, too, as if it followed", async () => {
     await save(films({ mode: "full" }));
     const { body } = await api.get("/pipelines/films/follow/plan");

@@ -54,13 +54,22 @@ function outcome({ pipeline, mode, key, tables, refusals }: Plan): string {
 }
 
 function tableLines(table: Plan["tables"][number]): string[] {
-  const { table: name, statement, recorded_columns, recording, recording_problem, missing_indexes } = table;
+  const {
+    table: name,
+    statement,
+    recorded_columns,
+    recording,
+    recording_problem,
+    missing_indexes,
+    whole_tables,
+  } = table;
   const columns = recorded_columns.map((column) => column.name).join(", ");
   const state = recording === null ? "" : `; ${recording}${recording_problem === null ? "" : `: ${recording_problem}`}`;
   return [
     `${name} (${columns === "" ? "no columns" : columns}${state})`,
     ...(statement === null ? [`  ${MEANING[table.on_change]}`] : inLines(statement).map((line) => `  ${line}`)),
     ...missing_indexes.map((index) => `  missing index: ${index};`),
+    ...whole_tables.map((sentence) => `  slow: ${sentence}`),
   ];
 }
 

@@ -24,6 +24,9 @@ const followedTableSchema = z.object({
   recording: z.enum(["recorded", "missing", "different"]).nullable().describe("Null: it could not be found out."),
   recording_problem: z.string().nullable().describe("What is different."),
   missing_indexes: z.array(z.string()).describe("SQL for the owner of the source."),
+  whole_tables: z
+    .array(z.string())
+    .describe("Large tables that the statement reads as a whole without any index missing, and why, as sentences."),
 });
 
 const planSchema = z.object({

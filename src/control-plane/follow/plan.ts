@@ -58,6 +58,7 @@ export async function describePlan(
   const indexes = isRefused ? [] : await source.followIndexes(plan);
   const tables = plan.tables.map(({ schema, name, imageColumns, readColumns, change }) => {
     const table = relationName({ schema, name });
+    const ofTable = indexes.filter((one) => one.table === table);
     const recorded = recording?.tables.find((one) => one.table === table);
     return {
       table,
@@ -67,7 +68,8 @@ export async function describePlan(
       read_columns: [...readColumns],
       recording: recorded?.state ?? null,
       recording_problem: recorded?.reason ?? null,
-      missing_indexes: indexes.filter((one) => one.table === table).map(({ statement }) => statement),
+      missing_indexes: ofTable.flatMap(({ statement }) => statement ?? []),
+      whole_tables: ofTable.flatMap(({ scans, why }) => (why === null ? [] : [`All of ${scans} is read. ${why}`])),
     };
   });
   return {

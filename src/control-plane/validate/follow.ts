@@ -70,12 +70,12 @@ function notRecorded(tables: readonly TableRecording[]): string {
 async function checkIndexes({ findings }: Validator, source: SourceInspector, plan: FollowPlan): Promise<void> {
   const check = { pointer: "/mode", question: "whether an index leads from changes to their keys" };
   const missing = await findings.attempt(check, () => source.followIndexes(plan));
-  for (const { table, scans, statement } of missing ?? []) {
+  for (const { table, scans, statement, why } of missing ?? []) {
     const problem = new VitrinaError(
       "FOLLOW_UNINDEXED",
       `To find the keys of a change of ${table}, all of ${scans} is read.`,
       {
-        hint: `Let the owner of the source run: ${statement}.`,
+        hint: statement === null ? (why ?? "") : `Let the owner of the source run: ${statement}.`,
       },
     );
     findings.add(problem, check.pointer, "warning");
