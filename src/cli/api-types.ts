@@ -766,6 +766,9 @@ export interface Operations {
         readonly message: string;
         /** What to do about it. */
         readonly way_out: string;
+        /** Where the table stands in the query, from 1; not where only a view reads it. */
+        readonly line?: number;
+        readonly column?: number;
       }[];
       readonly warnings: readonly string[];
       /** The query as it is run for some keys, which stand as '…' here; null with refusals. */

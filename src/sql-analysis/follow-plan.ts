@@ -1,3 +1,5 @@
+import type { TextPlace } from "../domain/text-place.ts";
+
 /**
  * What is derived from a query about the ways from its tables to the key of its mart. The types that the parts of
  * follow mode share; see `plan-follow.ts` for how a plan is made.
@@ -51,6 +53,8 @@ export interface FollowRefusal {
   readonly message: string;
   /** What to do about it, as a sentence: for whoever tells of it to add. */
   readonly wayOut: string;
+  /** Where the table stands in the query as it is written; undefined where that cannot be told, as inside a view. */
+  readonly place?: TextPlace | undefined;
 }
 
 export interface FollowPlan {

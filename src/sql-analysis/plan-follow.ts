@@ -6,7 +6,8 @@ import { shown } from "../sql-guard/refusal.ts";
 import { type ExplicitKeys, readExplicitKeys } from "./explicit-keys.ts";
 import type { FollowedTable, FollowPlan, FollowRefusal, ImagesOf, TableChange } from "./follow-plan.ts";
 import { keyWays } from "./key-ways.ts";
-import { NO_CONDITION, type QueryBlock } from "./model.ts";
+import { type FromLeaf, NO_CONDITION, type QueryBlock } from "./model.ts";
+import { ownPlaces } from "./own-places.ts";
 import { placesIn, type TablePlace } from "./places.ts";
 import type { FactColumn, QueryFacts, RelationFacts } from "./query-facts.ts";
 import { QueryReader } from "./read-query.ts";
@@ -149,6 +150,8 @@ interface RefusedTable {
   readonly why: string;
   /** Not said where what was said under `follow.tables` is wrong. */
   readonly wayOut?: string;
+  /** The place of the table that it is about. */
+  readonly leaf?: FromLeaf | undefined;
 }
 
 function refusalOf(relation: RelationFacts, { why, wayOut }: RefusedTable): FollowRefusal {
@@ -176,6 +179,7 @@ class TablePlanner {
   readonly #tables: FollowTables;
   readonly #followed = new Map<RelationFacts, Followed>();
   readonly #budget: WorkBudget;
+  readonly #facts: QueryFacts;
 
   constructor(
     facts: QueryFacts,
@@ -186,6 +190,7 @@ class TablePlanner {
     budget: WorkBudget,
   ) {
     this.#budget = budget;
+    this.#facts = facts;
     this.#positions = positions;
     this.#key = positions.flatMap((position) => facts.columns[position] ?? []);
     this.#reader = reader;
@@ -198,16 +203,17 @@ class TablePlanner {
   }
 
   async plan(): Promise<PlannedTables> {
-    const refusals: FollowRefusal[] = [];
+    const refused: [RelationFacts, RefusedTable][] = [];
     for (const [relation, places] of this.#places) {
       const change = await this.#change(relation, places);
-      const [declared] = choicesOf(relation, this.#tables);
-      if ("why" in change) {
-        refusals.push({ ...refusalOf(relation, change), ...(declared !== undefined && { table: declared }) });
-      } else this.#followed.set(relation, change);
+      if ("why" in change) refused.push([relation, change]);
+      else this.#followed.set(relation, change);
     }
     const columns = this.#budget.take(() => this.#imageColumns());
-    refusals.push(...[...columns].flatMap(([relation, names]) => refusedImages(relation, names)));
+    for (const [relation, names] of columns) {
+      const why = whyWithoutImages(relation, names);
+      if (why !== undefined) refused.push([relation, { why, wayOut: STORED_OR_EVERYTHING, ...this.#first(relation) }]);
+    }
     const tables = [...this.#followed].map(([relation, change]) => ({
       schema: relation.schema,
       name: relation.name,
@@ -217,7 +223,22 @@ class TablePlanner {
       readColumns: this.#reader.columnsRead(relation),
       change: this.#written(relation, change),
     }));
-    return { tables, refusals, known: [...this.#places.keys()] };
+    return { tables, refusals: await this.#refusals(refused), known: [...this.#places.keys()] };
+  }
+
+  /** What was said of a table under `follow.tables` has its place there. */
+  async #refusals(refused: readonly [RelationFacts, RefusedTable][]): Promise<readonly FollowRefusal[]> {
+    if (refused.length === 0) return [];
+    const placeOf = await ownPlaces(this.#facts);
+    return refused.map(([relation, { leaf, ...why }]) => {
+      const [declared] = choicesOf(relation, this.#tables);
+      if (declared !== undefined) return { ...refusalOf(relation, why), table: declared };
+      return { ...refusalOf(relation, why), place: leaf?.kind === "table" ? placeOf(leaf) : undefined };
+    });
+  }
+
+  #first(relation: RelationFacts): Pick<RefusedTable, "leaf"> {
+    return { leaf: this.#places.get(relation)?.[0]?.leaf };
   }
 
   async #change(relation: RelationFacts, places: readonly TablePlace[]): Promise<Followed | RefusedTable> {
@@ -225,15 +246,17 @@ class TablePlanner {
     const choice = this.#tables[declared];
     if (choice !== undefined && "on_change" in choice && choice.on_change === "ignore") return { kind: "ignore" };
     const unseen = whyUnseen(relation);
-    if (unseen !== undefined) return { why: unseen, wayOut: IGNORE };
-    if (this.#reader.sampled.has(relation)) return { why: sampled(relation), wayOut: ANOTHER_QUERY };
+    if (unseen !== undefined) return { why: unseen, wayOut: IGNORE, ...this.#first(relation) };
+    if (this.#reader.sampled.has(relation)) {
+      return { why: sampled(relation), wayOut: ANOTHER_QUERY, ...this.#first(relation) };
+    }
     if (choice !== undefined) return this.#chosen(relation, choice);
     const ways: Way[] = [];
     for (const place of places) {
       const found = this.#budget.take(() => keyWays(place, this.#positions, this.#key));
       // Others are served by the same thread.
       await setImmediate();
-      if ("why" in found) return { why: found.why, wayOut: EVERYTHING_OR_KEYS };
+      if ("why" in found) return { why: found.why, wayOut: EVERYTHING_OR_KEYS, leaf: place.leaf };
       ways.push(...found);
     }
     return { kind: "ways", ways };
@@ -341,11 +364,11 @@ function refusedChoices(tables: FollowTables, known: readonly RelationFacts[]): 
   ];
 }
 
-function refusedImages(relation: RelationFacts, names: ReadonlySet<string>): readonly FollowRefusal[] {
+function whyWithoutImages(relation: RelationFacts, names: ReadonlySet<string>): string | undefined {
   const [virtual] = relation.columns.filter(({ name, isVirtual }) => isVirtual && names.has(name));
-  if (virtual === undefined) return [];
+  if (virtual === undefined) return undefined;
   const what = `The way to the key needs ${shown(virtual.name)} of ${tableLabel(relation)}, which is computed when it is read`;
-  return [refusalOf(relation, { why: `${what}: no record of a change has it.`, wayOut: STORED_OR_EVERYTHING })];
+  return `${what}: no record of a change has it.`;
 }
 
 /** Why no change of it can be seen: only a person can say that it does not matter. */

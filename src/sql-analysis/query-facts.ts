@@ -1,6 +1,8 @@
 /** What the catalogue of the source says about a query: everything that its plan is derived from. */
 
 export interface QueryFacts {
+  /** As it is written. */
+  readonly query: string;
   /** `pg_get_viewdef` of a view over the query, with nothing but pg_catalog on the search path. */
   readonly definition: string;
   readonly columns: readonly FactColumn[];

@@ -30,7 +30,7 @@ describe("follow", () => {
     expect(refused.stdout).toMatch(
       /^latest does not follow its source: its mode is full\. With mode follow it could not follow it\.$/m,
     );
-    expect(refused.stdout).toMatch(/^ {2}refused: .*LIMIT/m);
+    expect(refused.stdout).toMatch(/^ {2}refused at line 1, column \d+: .*LIMIT/m);
   });
 
   it("script: what the owner runs; with it the mart follows, and status shows how far", async () => {

@@ -256,11 +256,16 @@ describe("validate and saving", () => {
       pointer: "/source_query",
       message: expect.stringMatching(/LIMIT/),
       hint: "Say under follow.tables how its changes find their keys, or on_change: everything.",
+      line: 1,
+      column: FILMS.indexOf("content.film f") + 1,
     });
     const refused = await api.post("/pipelines", limited);
     expect(refused.status).toBe(422);
     expect(Object.values(errorsOf(refused))).toEqual([refusal?.message]);
     await save({ ...limited, mode: "full" });
+    const { body } = await api.get("/pipelines/films/follow/plan");
+    const places = body.refusals.map(({ table, line, column }: Record<string, unknown>) => [table, line, column]);
+    expect(places).toContainEqual(["content.film_genre", 2, "  JOIN ".length + 1]);
     expect((await api.patch("/pipelines/films", { mode: "follow" })).status).toBe(422);
   });
 

@@ -200,6 +200,64 @@ describe("ways", () => {
   });
 });
 
+describe("a refusal has the place of its table in the query as it is written", () => {
+  /** The refused table begins after the arrow. */
+  const QUERIES: readonly [string, string][] = [
+    [
+      "on its line",
+      "-- über\nSELECT f.id, x.n FROM content.film f\n  CROSS JOIN (SELECT count(*) AS n FROM →content.rating) x",
+    ],
+    [
+      "beside others, after names that take two bytes",
+      'SELECT f.id AS "ключ", f.id, x.n FROM content.film f CROSS JOIN (SELECT count(*) AS n FROM →content.rating r) x',
+    ],
+    [
+      "at the second of its places",
+      "SELECT f.id, p.n FROM content.film f CROSS JOIN (SELECT count(*) AS n FROM →content.film p) p",
+    ],
+    [
+      "where both have one name, and PostgreSQL gives it another",
+      "SELECT f.id, x.n FROM content.film f CROSS JOIN (SELECT count(*) AS n FROM →content.film f) x",
+    ],
+    [
+      "in a common table expression that has its name",
+      "WITH rating AS (SELECT count(*) AS n FROM →content.rating) SELECT f.id, rating.n FROM content.film f CROSS JOIN rating",
+    ],
+    [
+      "although PostgreSQL prints what GROUP BY 2 means",
+      "SELECT f.id, (SELECT count(*) FROM →content.rating r) AS n FROM content.film f GROUP BY 1, 2",
+    ],
+    [
+      "also without an alias, quoted",
+      'SELECT f.id, x.n FROM content.film f CROSS JOIN (SELECT count(*) AS n FROM →"content"."rating") x',
+    ],
+    ["which takes a sample", "SELECT f.id FROM →content.film f TABLESAMPLE bernoulli (50)"],
+    ["that nobody tells of", "SELECT f.id, k.title FROM content.film f JOIN →content.kept k ON k.id = f.id"],
+  ];
+  it.each(QUERIES)("%s", async (_, marked) => {
+    const offset = marked.indexOf("→");
+    const { plan } = await planOf(marked.replace("→", ""), "id");
+    const lines = marked.slice(0, offset).split("\n");
+    expect(plan.refusals.map(({ place }) => place)).toEqual([
+      { line: lines.length, column: [...(lines.at(-1) ?? "")].length + 1 },
+    ]);
+  });
+
+  it("but not where only a view names it, where another query stands, or where follow.tables is wrong", async () => {
+    const inView = await planOf(
+      "SELECT f.id, x.n FROM content.film f CROSS JOIN (SELECT sum(votes) AS n FROM content.film_score) x",
+      "id",
+    );
+    const ofQuery = await planOf("SELECT f.id, now() AS at FROM content.film f", "id");
+    const declared = await planOf("SELECT f.id FROM content.film f", "id", {
+      "content.film": { key_columns: ["nothing"] },
+    });
+    for (const { plan } of [inView, ofQuery, declared]) {
+      expect(plan.refusals.map(({ place }) => place)).toEqual([undefined]);
+    }
+  });
+});
+
 describe("refusals", () => {
   it.each(REFUSED)("$name", async ({ sql, key, refusals: expected }) => {
     const { refusals, plan } = await planOf(sql, key.join(","));

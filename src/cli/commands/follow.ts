@@ -40,7 +40,10 @@ async function plan(cli: Cli, id: string): Promise<ExitCode> {
 function planText(answer: Plan): string {
   const { tables, refusals, warnings } = answer;
   const found = tables.flatMap((table) => ["", ...tableLines(table)]);
-  const refused = refusals.flatMap(({ message, way_out }) => [`  refused: ${message}`, `    ${way_out}`]);
+  const refused = refusals.flatMap(({ message, way_out, line, column }) => [
+    `  refused${line === undefined ? "" : ` at line ${line}, column ${column}`}: ${message}`,
+    `    ${way_out}`,
+  ]);
   const lines = [outcome(answer), ...refused, ...warnings.map((warning) => `  warning: ${warning}`), ...found];
   return lines.map(printable).join("\n");
 }

@@ -39,6 +39,8 @@ const planSchema = z.object({
       table: z.string().nullable(),
       message: z.string(),
       way_out: z.string().describe("What to do about it."),
+      line: z.int().optional().describe("Where the table stands in the query, from 1; not where only a view reads it."),
+      column: z.int().optional(),
     }),
   ),
   warnings: z.array(z.string()),

@@ -77,7 +77,7 @@ export async function describePlan(
     mode,
     key: [...key],
     tables,
-    refusals: plan.refusals.map(({ table, message, wayOut }) => ({ table, message, way_out: wayOut })),
+    refusals: plan.refusals.map(({ table, message, wayOut, place }) => ({ table, message, way_out: wayOut, ...place })),
     warnings: [...plan.warnings, ...(recording?.warnings ?? [])],
     query_for_keys: isRefused ? null : plan.restrictedTo([key.map(() => "…")]),
   };

@@ -23,9 +23,9 @@ export async function checkFollow(
     source.followPlan({ query: query.text, columns: query.columns, key, tables: config.follow.tables }),
   );
   if (plan === undefined) return;
-  for (const { table, message, wayOut } of plan.refusals) {
+  for (const { table, message, wayOut, place } of plan.refusals) {
     const isDeclared = table !== null && table in config.follow.tables;
-    const refused = new VitrinaError("FOLLOW_REFUSED", message, { hint: wayOut });
+    const refused = new VitrinaError("FOLLOW_REFUSED", message, { hint: wayOut, extra: { ...place } });
     findings.add(refused, isDeclared ? "/follow/tables" : pointer);
   }
   for (const message of plan.warnings) {

@@ -31,6 +31,7 @@ export async function readQueryFacts(session: SqlSession, query: string): Promis
     const { view, definition, columns } = rows[0] as Record<string, string>;
     const timesFromTexts = await names(session, TIMES_FROM_TEXTS, [[view]]);
     return {
+      query,
       definition: definition ?? "",
       columns: JSON.parse(columns ?? "[]") as FactColumn[],
       relations: await relationsOf(session, view),
