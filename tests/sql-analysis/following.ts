@@ -303,7 +303,7 @@ export async function bringUpToDate(
   const columns = query.key.map((_, index) => keys.map((row) => row[index]));
   const given = query.key.map((_, index) => `$${index + 1}::text[]`).join(", ");
   await client.query(
-    `DELETE FROM ${table} WHERE (${names.map((name) => `${name}::text`).join(", ")}) IN (SELECT * FROM unnest(${given}) AS given)`,
+    `DELETE FROM ${table} WHERE (${names.map((name) => `${name}::text COLLATE "C"`).join(", ")}) IN (SELECT * FROM unnest(${given}) AS given)`,
     columns,
   );
   if (keys.length > 0) await client.query(`INSERT INTO ${table} ${plan.restrictedTo(keys)}`);

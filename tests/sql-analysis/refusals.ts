@@ -89,6 +89,23 @@ export const REFUSED: readonly RefusedQuery[] = [
     naive: columns("rating", "film_id"),
   },
   {
+    // Of arrays the items are compared, and not the arrays: an equality with one of these could not even be run.
+    name: "an array of arrays",
+    key: ["id"],
+    sql: "SELECT f.id, g.name FROM content.film f JOIN content.genre g ON f.id = ANY (ARRAY[ARRAY[g.id, g.parent_id], ARRAY[g.parent_id, g.id]])",
+    refusals: [`content.genre: ${NO_WAY} content.genre (g) to the key id.`],
+    naive: columns("genre", "id"),
+  },
+  {
+    // Nothing joins the tables that they are of, so the statement would have no SELECT that has both.
+    name: "columns that a query on the way does not have together",
+    key: ["k"],
+    sql: "SELECT t.title AS k, count(*) AS n FROM (SELECT f.title, x.id FROM content.film f JOIN (SELECT c.id, g.id AS other FROM content.country c CROSS JOIN content.genre g) x ON x.id = f.country_id AND x.other = f.parent_id) t JOIN content.rating r ON r.film_id = t.id GROUP BY t.title",
+    refusals: [`content.rating: ${NO_WAY} content.rating (r) to the key k.`],
+    // As if the ids were those of the film, which stands nearest.
+    naive: { "content.rating": { keys: "SELECT f.title FROM changed c JOIN present.film f ON f.id = c.film_id" } },
+  },
+  {
     name: "not in",
     key: ["id"],
     sql: "SELECT f.id FROM content.film f WHERE f.id NOT IN (SELECT x.film_id FROM content.flag x)",
@@ -174,10 +191,32 @@ export const REFUSED: readonly RefusedQuery[] = [
     },
   },
   {
+    // Nothing above the join asks for more than its key: it would be right, and the analysis does not tell the two apart.
     name: "subquery in the ON of an outer join",
     key: ["id"],
     sql: "SELECT f.id, s.name FROM content.film f LEFT JOIN content.studio s ON s.id = f.studio_id AND EXISTS (SELECT FROM content.person p WHERE p.country_id = s.country_id)",
     refusals: ["content.person: The subquery over content.person stands in the ON of an outer join"],
+  },
+  {
+    name: "subquery in an ON of an outer join, and a way on from its optional side",
+    key: ["id"],
+    sql: "SELECT x.id, s.name FROM content.film f LEFT JOIN content.studio s ON s.id = f.studio_id AND EXISTS (SELECT FROM content.person p WHERE p.country_id = s.country_id) JOIN content.rating x ON x.film_id = f.id AND x.score = COALESCE(s.country_id, 1)",
+    refusals: ["content.person: The subquery over content.person stands in the ON of an outer join"],
+  },
+  {
+    name: "subquery in a call in FROM",
+    key: ["id"],
+    sql: "SELECT c.id, g.n FROM content.film f LEFT JOIN (content.studio s CROSS JOIN LATERAL generate_series(1, (SELECT count(*) FROM content.rating r WHERE r.film_id = s.id)) g(n)) ON s.id = f.studio_id JOIN content.country c ON c.id = COALESCE(s.country_id, 1)",
+    refusals: [
+      `content.film: ${NO_WAY}`,
+      `content.studio: ${NO_WAY}`,
+      "content.rating: The subquery over content.rating stands in the ON of an outer join, or of a join on its optional side, or in a call in FROM",
+    ],
+    naive: {
+      "content.film": { on_change: "everything" },
+      "content.studio": { on_change: "everything" },
+      "content.rating": { keys: "SELECT s.country_id FROM changed c JOIN present.studio s ON s.id = c.film_id" },
+    },
   },
   ...[
     "EXISTS (SELECT FROM content.person p WHERE p.country_id = s.country_id)",
@@ -240,6 +279,18 @@ export const REFUSED: readonly RefusedQuery[] = [
     refusals: ["content.rating: The key n is computed by a window"],
     naive: {
       "content.rating": { keys: "SELECT rank() OVER (PARTITION BY c.film_id ORDER BY c.score) FROM changed c" },
+    },
+  },
+  {
+    name: "windows on three levels, all wider than the key",
+    key: ["id"],
+    sql: "SELECT y.id, rank() OVER (PARTITION BY y.score ORDER BY y.b) AS c FROM (SELECT x.id, x.score, rank() OVER (PARTITION BY x.person_id ORDER BY x.a) AS b FROM (SELECT r.id, r.person_id, r.score, rank() OVER (PARTITION BY r.film_id ORDER BY r.score) AS a FROM content.rating r) x) y",
+    refusals: ["content.rating: The window of a looks at rows with other keys: PARTITION BY does not hold the key."],
+    // By two steps, which is as far as is looked.
+    naive: {
+      "content.rating": {
+        keys: "SELECT z.id FROM changed c JOIN present.rating y ON y.person_id IS NOT DISTINCT FROM c.person_id JOIN present.rating z ON z.score IS NOT DISTINCT FROM y.score",
+      },
     },
   },
   {
