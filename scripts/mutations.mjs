@@ -1051,6 +1051,12 @@ export const MUTATIONS = [
     tests: [DATABASE_SETTINGS],
   },
   {
+    name: "sessions: a round idles no longer than the database allows",
+    file: "src/connectors/postgres/read-session.ts",
+    replace: [['idle_in_transaction_session_timeout: "0",', ""]],
+    tests: [DATABASE_SETTINGS],
+  },
+  {
     name: "sessions: transactions are isolated as the database has it",
     file: "src/postgres/session.ts",
     replace: [['default_transaction_isolation: "read committed"', 'default_transaction_isolation: "serializable"']],

@@ -43,6 +43,31 @@ it("a mart is loaded and followed whatever the database has as defaults", async 
   expect(await violations(bench, films)).toEqual([]);
 });
 
+it("a round lasts, although its snapshot idles longer than the database allows while chunks are written", async () => {
+  const films = await bench.create({
+    ...FILM_MART,
+    batch_size: 1, // five keys per chunk
+    retry_for_seconds: 0,
+    follow: { check_every_seconds: 3600 },
+  });
+  expect(await bench.run(films)).toMatchObject({ status: "SUCCESS", error: null });
+  await bench.query(`CREATE TABLE content.idled (sessions bigint);
+    CREATE FUNCTION content.slow() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+      PERFORM pg_sleep(0.7);
+      INSERT INTO content.idled SELECT count(*) FROM pg_stat_activity
+       WHERE datname = current_database() AND usename = 'vitrina_reader' AND state = 'idle in transaction'
+         AND clock_timestamp() - state_change > '300ms';
+      RETURN NULL;
+    END $$;
+    CREATE TRIGGER slow AFTER INSERT OR UPDATE ON ${films.target_table} EXECUTE FUNCTION content.slow()`);
+  await bench.query("UPDATE content.genre SET name = 'comedy' WHERE id = 1");
+  const run = await bench.run(films);
+  const writes = await bench.query("SELECT sessions FROM content.idled");
+  expect(run).toMatchObject({ status: "SUCCESS", error: null, strategy: "follow", rows_written: 20 });
+  expect(writes.filter(({ sessions }) => Number(sessions) > 0).length).toBeGreaterThan(1);
+  expect(await violations(bench, films)).toEqual([]);
+});
+
 it("values arrive as they are, and a query means the same on each way", async () => {
   await bench.query(`CREATE TABLE content.list (id int PRIMARY KEY, tags text[], page xml, slash text);
     SET xmloption = content;

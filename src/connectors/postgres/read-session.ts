@@ -36,6 +36,8 @@ export async function connectToSource(
       default_transaction_read_only: "on",
       // A load takes as long as it takes; silence is watched by the reader itself.
       statement_timeout: "0",
+      // Nor has it a limit for what is done with its rows: a round idles in its snapshot while a chunk is written.
+      idle_in_transaction_session_timeout: "0",
       // Waiting for a lock is told apart from a slow query, because it passes: so this limit is the shortest.
       lock_timeout: "10s",
       client_connection_check_interval: "5s",
