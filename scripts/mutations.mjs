@@ -1051,6 +1051,18 @@ export const MUTATIONS = [
     tests: [DATABASE_SETTINGS],
   },
   {
+    name: "script: tables are taken out although a pipeline is left out that may follow them",
+    file: "src/control-plane/follow/script.ts",
+    replace: [["isComplete: remarks.length === 0", "isComplete: remarks.length >= 0"]],
+    tests: ["tests/integration/api-follow.test.ts"],
+  },
+  {
+    name: "script: a table that is taken out keeps its entry, for which changes are kept",
+    file: "src/connectors/postgres/changes/trigger-script.ts",
+    replace: [["  DELETE FROM vitrina.tables t WHERE t.relation = wanted;\n", ""]],
+    tests: [CHANGE_SCRIPT],
+  },
+  {
     name: "sessions: a round idles no longer than the database allows",
     file: "src/connectors/postgres/read-session.ts",
     replace: [['idle_in_transaction_session_timeout: "0",', ""]],

@@ -65,7 +65,7 @@ export interface SourceInspector {
   /** How far the source records the changes of these tables. */
   changesState(tables: readonly FollowedTable[]): Promise<ChangesState>;
   /** The SQL that its owner runs so that the changes of these tables, and of no others, are recorded. */
-  changesScript(tables: readonly FollowedTable[], purpose: ScriptPurpose): Promise<string>;
+  changesScript(request: ScriptRequest): Promise<string>;
   /** What is recorded and not in these marts yet. */
   changesWaiting(positions: readonly WatchedPosition[]): Promise<WaitingAtSource>;
   /** Examines the query, too. On a connection of its own, which the signal ends. */
@@ -80,6 +80,13 @@ interface ExaminedQuery {
 
 /** `diff`: only what the source lacks, or has too much. */
 export type ScriptPurpose = "install" | "remove" | "diff";
+
+export interface ScriptRequest {
+  readonly purpose: ScriptPurpose;
+  readonly tables: readonly FollowedTable[];
+  /** False: some pipelines are left out, and what these tables do not need may be theirs. */
+  readonly isComplete: boolean;
+}
 
 export interface FollowIndex {
   /** `schema.table`: whose changes are looked up without it. */

@@ -371,6 +371,42 @@ describe("the script", () => {
     expect(alone.body.detail).toMatch(/^Without passing: /);
   });
 
+  it("stops recording what no pipeline follows any more, and nothing while one is left out", async () => {
+    const names = async (): Promise<unknown[]> =>
+      (await api.database.query("SELECT relation FROM vitrina.tables ORDER BY 1")).map(({ relation }) => relation);
+    await save(films());
+    await api.database.query(await script());
+    await api.delete("/pipelines/films");
+    await api.database.query("CREATE TABLE content.passing (film_id int PRIMARY KEY)");
+    await api.database.query("GRANT SELECT ON content.passing TO vitrina_reader");
+    const passing = { source_query: "SELECT film_id FROM content.passing", target_table: "analytics.copies" };
+    await save(pipelineBody("passing", { ...passing, target_key: ["film_id"], mode: "follow" }));
+    await save(films({ source_query: "SELECT f.id AS film_id, f.title, '' AS genre FROM content.film f" }));
+    await api.database.query("DROP TABLE content.passing");
+    const guarded = await script("?diff=true");
+    expect(guarded).toContain("-- Nothing is taken away while a pipeline is left out");
+    await api.database.query(guarded);
+    expect(await names()).toEqual(["content.film", "content.film_genre", "content.genre"]);
+
+    await api.delete("/pipelines/passing");
+    // The whole script is kept in files, and may be older than a pipeline.
+    await api.database.query(await script());
+    expect(await names()).toHaveLength(3);
+    const lacking = await script("?diff=true");
+    expect(lacking).toMatch(
+      /^-- No pipeline follows content\.film_genre any more: the end of this script takes it out/m,
+    );
+    await api.database.query(lacking);
+    await api.database.query(lacking);
+    expect(await names()).toEqual(["content.film"]);
+    expect(await script("?diff=true")).toBe("-- The source records everything that its pipelines need.\n");
+    await api.delete("/pipelines/films");
+    await api.database.query(await script("?diff=true"));
+    expect(await names()).toEqual([]);
+    await api.database.query(await script("?remove=true"));
+    expect(await script("?diff=true")).toBe("-- The source records everything that its pipelines need.\n");
+  });
+
   it("says that nobody follows a source", async () => {
     const answer = await api.get("/sources/main/follow/script");
     expect(answer).toMatchObject({ status: 422, body: { code: "NOT_SUPPORTED" } });

@@ -2,7 +2,7 @@ import type pg from "pg";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { changesDiff, installChanges, recordChanges } from "../../src/connectors/postgres/changes/install.ts";
 import { type RecordedTable, recorderName, rowTriggerName } from "../../src/connectors/postgres/changes/recorder.ts";
-import { changesScript, removalScript } from "../../src/connectors/postgres/changes/script.ts";
+import { changesScript, detachingScript, removalScript } from "../../src/connectors/postgres/changes/script.ts";
 import { FILM, FILMS, type FollowedSource, ID, keyedTable, openFollowedSource } from "../support/followed-source.ts";
 import { until } from "../support/until.ts";
 
@@ -20,6 +20,10 @@ const triggers = (): Promise<Record<string, unknown>[]> =>
   source.query(
     "SELECT oid, xmin::text, tgrelid, tgname, tgenabled FROM pg_trigger WHERE tgname ~ '^vitrina_' ORDER BY oid",
   );
+const ofTable = async (name: string): Promise<Record<string, unknown>[]> => {
+  const [table] = await source.query("SELECT to_regclass($1)::oid AS oid", [`content.${name}`]);
+  return (await triggers()).filter(({ tgrelid }) => tgrelid === table?.["oid"]);
+};
 const recorded = (): Promise<Record<string, unknown>[]> =>
   source.query("SELECT relation, kind, old, new FROM vitrina.changes ORDER BY number");
 
@@ -236,6 +240,61 @@ describe("the script", () => {
     await source.query("INSERT INTO content.film VALUES (1, 'a'); INSERT INTO content.part VALUES (1)");
   });
 
+  it("can be taken from a single table, twice, wherever its triggers are by now, and the others are followed on", async () => {
+    await source.query(`CREATE TABLE content.part (id bigint) PARTITION BY LIST (id);
+      CREATE TABLE content.part_1 PARTITION OF content.part FOR VALUES IN (1);
+      CREATE TABLE content.part_2 PARTITION OF content.part FOR VALUES IN (2);
+      CREATE TABLE content."odd.Na""me" (id bigint)`);
+    const [part, odd] = [keyedTable("content", "part", ID), keyedTable("content", 'odd.Na"me', ID)];
+    await source.install([FILM, part, odd]);
+    await source.query(
+      "ALTER TABLE content.part DETACH PARTITION content.part_2; ALTER TABLE content.part RENAME TO parts",
+    );
+    const films = await source.follow(FILMS);
+    const [start, before] = [await films.start(), await ofTable("film")];
+    const session = await source.connect();
+    const { surplus } = await changesDiff(session, [FILM]);
+    const relations = surplus.map(({ relation }) => relation);
+    expect(relations.sort()).toEqual(['"content"."odd.Na""me"', "content.part"]);
+    expect(await triggers()).toHaveLength(9);
+    await session.query("INSERT INTO content.parts VALUES (1)");
+    for (let time = 1; time <= 2; time += 1) {
+      await installChanges(session, detachingScript(relations));
+      expect(await triggers()).toEqual(before);
+      expect(await source.query("SELECT relation FROM vitrina.tables")).toEqual([{ relation: "content.film" }]);
+    }
+    const left =
+      "SELECT proname FROM pg_proc WHERE pronamespace = 'vitrina'::regnamespace AND proname LIKE 'record\\_%'";
+    expect((await source.query(`${left} ORDER BY 1`)).map(({ proname }) => proname)).toEqual(
+      [recorderName(FILM), "record_truncate"].sort(),
+    );
+    expect(await changesDiff(session, [FILM])).toEqual({ isInstalled: true, problems: [], surplus: [], remarks: [] });
+    await session.query(`INSERT INTO content.parts VALUES (1); INSERT INTO content."odd.Na""me" VALUES (1);
+      TRUNCATE content.part_2; INSERT INTO content.film VALUES (1, 'a')`);
+    expect((await recorded()).map(({ relation }) => relation)).toEqual(["content.part", "content.film"]);
+    expect(await films.since(start)).toEqual({ kind: "keys", changes: 1, keys: [["1"]] });
+  });
+
+  it("makes whoever follows a table again that was taken out compare everything", async () => {
+    await source.install([FILM]);
+    const films = await source.follow(FILMS);
+    const start = await films.start();
+    await source.query(detachingScript(["content.film"]));
+    await expect(films.start()).rejects.toMatchObject({ code: "CHANGES_NOT_RECORDED" });
+    await source.query("INSERT INTO content.film VALUES (1, 'unseen')");
+    await source.install([FILM]);
+    expect(await films.since(start)).toMatchObject({ kind: "everything" });
+  });
+
+  it("of a single table touches nothing where all of it is gone, or is somebody else's", async () => {
+    await source.query(detachingScript(["content.film"]));
+    expect(await source.query("SELECT FROM pg_namespace WHERE nspname = 'vitrina'")).toEqual([]);
+    await source.query("CREATE SCHEMA vitrina; CREATE TABLE vitrina.tables (relation text, recorder name)");
+    await source.query("INSERT INTO vitrina.tables VALUES ('content.film', 'x')");
+    await expect(source.query(detachingScript(["content.film"]))).rejects.toThrow("belongs to somebody else");
+    expect(await source.query("SELECT FROM vitrina.tables")).toHaveLength(1);
+  });
+
   it("leaves a schema of that name alone that is somebody else's", async () => {
     await source.query("CREATE SCHEMA vitrina; CREATE TABLE vitrina.own (id bigint)");
     await expect(source.install([FILM])).rejects.toThrow("The schema vitrina belongs to somebody else");
@@ -249,6 +308,8 @@ describe("the script", () => {
     await installChanges(owner, changesScript({ tables: [FILM], reader: "vitrina_reader" }));
     await owner.query("INSERT INTO content.film VALUES (1, 'a')");
     expect(await recorded()).toHaveLength(1);
+    await installChanges(owner, detachingScript(["content.film"]));
+    expect(await triggers()).toEqual([]);
     const missing = keyedTable("content", "nothing", ID);
     const script = changesScript({ tables: [missing, FILM], reader: "vitrina_reader" });
     await expect(installChanges(owner, script)).rejects.toThrow("There is no table content.nothing.");

@@ -42,6 +42,15 @@ const script = async (query = ""): Promise<string> => {
 const get = async (path: string) =>
   (await fetch(`${api.url}/api/v1${path}`)).json() as Promise<Record<string, unknown>>;
 
+const published = async () =>
+  (await shop.query(`SELECT tablename AS name FROM pg_publication_tables WHERE pubname = '${SLOT}' ORDER BY 1`)).map(
+    ({ name }) => name,
+  );
+const remove = async ({ id }: Pipeline): Promise<void> => {
+  const { status } = await fetch(`${api.url}/api/v1/pipelines/${id}`, { method: "DELETE" });
+  expect(status).toBe(204);
+};
+
 /** The rows of the mart and of its query, which are in different servers. */
 async function isEqual({ target_table, source_query }: Pipeline): Promise<boolean> {
   const rows = async (database: Pick<TestDatabase, "query">, relation: string) =>
@@ -66,10 +75,7 @@ describe("a source with a slot", () => {
     await shop.query(whole);
     await shop.query(whole);
     expect(await script("?diff=true")).toBe("-- The source records everything that its pipelines need.\n");
-    const tables = await shop.query(
-      `SELECT tablename AS name FROM pg_publication_tables WHERE pubname = '${SLOT}' ORDER BY 1`,
-    );
-    expect(tables).toEqual([{ name: "film" }, { name: "film_genre" }, { name: "genre" }]);
+    expect(await published()).toEqual(["film", "film_genre", "genre"]);
     const { warnings } = (await get(`/pipelines/${films.id}/follow/plan`)) as { warnings: string[] };
     expect(warnings).toEqual([expect.stringContaining("max_slot_wal_keep_size of the source is -1")]);
   });
@@ -111,6 +117,58 @@ describe("a source with a slot", () => {
     });
   });
 
+  it("no longer tells of a table that no pipeline follows any more, and the others follow on", async () => {
+    await shop.query(`CREATE TABLE content.tag (id bigint PRIMARY KEY, film_id bigint, name text);
+      GRANT SELECT ON content.tag TO vitrina_reader`);
+    const tags = await bench.create({
+      source_query: "SELECT film_id, string_agg(name, ' ' ORDER BY id) AS tags FROM content.tag GROUP BY film_id",
+      target_key: ["film_id"],
+      mode: "follow",
+      source_connection: "shop",
+      enabled: false,
+    });
+    await shop.query(await script());
+    expect(await published()).toEqual(["film", "film_genre", "genre", "tag"]);
+    const before = await bench.store.follow.get(films.id);
+    await remove(tags);
+    const lacking = await script("?diff=true");
+    expect(lacking).toContain(
+      "-- No pipeline follows content.tag any more: this script takes it out of the publication.",
+    );
+    expect(lacking).toContain("ALTER TABLE content.tag REPLICA IDENTITY DEFAULT sets it back");
+    await shop.query(lacking);
+    await shop.query(lacking);
+    expect(await published()).toEqual(["film", "film_genre", "genre"]);
+    expect(await script("?diff=true")).toBe("-- The source records everything that its pipelines need.\n");
+    await shop.query("UPDATE content.film SET title = 'followed on' WHERE id = 8");
+    await untilEqual(films);
+    const { lastCompareAt } = await bench.store.follow.get(films.id);
+    expect(lastCompareAt).toEqual(before.lastCompareAt);
+  });
+
+  it("keeps in the publication what a pipeline may need that is left out of the script", async () => {
+    await shop.query("CREATE TABLE content.passing (id bigint); GRANT SELECT ON content.passing TO vitrina_reader");
+    const tags = await bench.create({
+      source_query: "SELECT t.id, t.name FROM content.tag t LEFT JOIN content.passing p ON p.id = t.id",
+      target_key: ["id"],
+      mode: "follow",
+      source_connection: "shop",
+      enabled: false,
+    });
+    await shop.query(await script());
+    await shop.query("DROP TABLE content.passing");
+    for (const query of ["", "?diff=true"]) {
+      const partial = await script(query);
+      expect(partial).toMatch(/^-- Without p_/);
+      await shop.query(partial);
+      expect(await published()).toEqual(["film", "film_genre", "genre", "tag"]);
+    }
+    expect(await script("?diff=true")).toContain("-- Nothing is taken away while a pipeline is left out");
+    await remove(tags);
+    await shop.query(await script("?diff=true"));
+    expect(await published()).toEqual(["film", "film_genre", "genre"]);
+  });
+
   it("that was recreated makes the mart compare everything, and say why", async () => {
     // A run that finds no slot fails, and then waits for a person.
     await bench.stopRunner();
@@ -125,6 +183,11 @@ describe("a source with a slot", () => {
 
   it("takes away what the script has made, twice", async () => {
     await bench.stopRunner();
+    await remove(films);
+    const nobody = await script("?diff=true");
+    expect(nobody).toContain(`-- No pipeline follows this source any more, so nobody moves the slot ${SLOT}`);
+    await shop.query(nobody);
+    expect(await published()).toEqual([]);
     await shop.query(await script("?remove=true"));
     await shop.query(await script("?remove=true"));
     expect(await shop.query("SELECT FROM pg_replication_slots")).toEqual([]);

@@ -64,7 +64,7 @@ export function openSourceInspector(config: SourceInspectorConfig): SourceInspec
     followPlan: (request) => session.lend((lent) => planQuery(config)(lent, request)),
     followIndexes: (plan) => session.ask((client) => followIndexes(client, plan)),
     changesState: (tables) => session.ask((client) => changes.state(client, tables)),
-    changesScript: (tables, purpose) => session.ask((client) => changes.scriptFor(client, tables, purpose)),
+    changesScript: (request) => session.ask((client) => changes.scriptFor(client, request)),
     changesWaiting: (positions) => session.ask((client) => changes.waiting(client, positions)),
     async preview(request, signal) {
       await audit(request.query);

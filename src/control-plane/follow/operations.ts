@@ -106,7 +106,7 @@ export const operations = {
     operationId: "getFollowScript",
     summary: "Print what the owner of a source runs",
     description:
-      "SQL that lets the source record the changes that all follow pipelines of this connection need, and no others. It can be run again. A pipeline that cannot be followed is left out; the first lines then say so, `-- Without NAME: why`.",
+      "SQL that lets the source record the changes that all follow pipelines of this connection need, and no others. It can be run again. With `diff` it also stops recording the tables that no saved pipeline follows any more, unless a pipeline is left out. A pipeline that cannot be followed is left out; the first lines then say so, `-- Without NAME: why`.",
     params: z.object({ connection: z.string().min(1).max(31).describe("The source_connection of the pipelines.") }),
     querystring: z
       .strictObject({

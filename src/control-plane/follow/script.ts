@@ -19,10 +19,10 @@ export async function followScript(parts: ApiParts, connection: string, purpose:
   }
   const source = await inspector.source(first ?? { source_type: "postgres", source_connection: connection });
   try {
-    if (purpose === "remove") return await source.changesScript([], purpose);
+    if (purpose === "remove") return await source.changesScript({ purpose, tables: [], isComplete: true });
     const { tables, remarks } = await followedTables(parts, source, following);
     if (tables.length === 0 && remarks.length > 0) throw new VitrinaError("FOLLOW_REFUSED", remarks.join(" "));
-    const script = await source.changesScript(tables, purpose);
+    const script = await source.changesScript({ purpose, tables, isComplete: remarks.length === 0 });
     return [...remarks.map((remark) => `-- ${remark}\n`), script].join("");
   } finally {
     await source.close();

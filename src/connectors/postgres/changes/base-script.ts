@@ -5,6 +5,24 @@ import { CHANGES_OWNER, CHANGES_SCHEMA, CHANGES_VERSION } from "./recorder.ts";
 const STORAGE = `(SELECT pg_catalog.string_agg(c.relfilenode::pg_catalog.text, ' ' ORDER BY c.oid) FROM pg_catalog.pg_class c
            WHERE c.oid IN ('vitrina.changes_1'::pg_catalog.regclass, 'vitrina.changes_2'::pg_catalog.regclass))`;
 
+/** Part of a block: lets whoever runs the script act for the owner of the change table. */
+export const ACTING = `
+  IF NOT pg_catalog.pg_has_role('${CHANGES_OWNER}', 'USAGE') THEN
+    BEGIN
+      EXECUTE pg_catalog.format('GRANT ${CHANGES_OWNER} TO %I', current_user);
+    EXCEPTION WHEN insufficient_privilege THEN
+      RAISE EXCEPTION 'You may not act for the role ${CHANGES_OWNER}, which owns the change table.' USING HINT =
+        pg_catalog.format('Have an administrator run: GRANT ${CHANGES_OWNER} TO %I;', current_user);
+    END;
+  END IF;`;
+
+/** Part of a block. */
+export const OWN_SCHEMA = `
+  IF EXISTS (SELECT FROM pg_catalog.pg_namespace n LEFT JOIN pg_catalog.pg_roles r ON r.oid = n.nspowner
+              WHERE n.nspname = '${CHANGES_SCHEMA}' AND r.rolname IS DISTINCT FROM '${CHANGES_OWNER}') THEN
+    RAISE EXCEPTION 'The schema ${CHANGES_SCHEMA} belongs to somebody else than ${CHANGES_OWNER}.';
+  END IF;`;
+
 /** The role, the schema and the change table. */
 export const BASE = `
 DO $do$
@@ -20,18 +38,8 @@ BEGIN
           'Have an administrator run: CREATE ROLE ${CHANGES_OWNER} NOLOGIN; GRANT ${CHANGES_OWNER} TO %I;', current_user);
     END;
   END IF;
-  IF NOT pg_catalog.pg_has_role('${CHANGES_OWNER}', 'USAGE') THEN
-    BEGIN
-      EXECUTE pg_catalog.format('GRANT ${CHANGES_OWNER} TO %I', current_user);
-    EXCEPTION WHEN insufficient_privilege THEN
-      RAISE EXCEPTION 'You may not act for the role ${CHANGES_OWNER}, which owns the change table.' USING HINT =
-        pg_catalog.format('Have an administrator run: GRANT ${CHANGES_OWNER} TO %I;', current_user);
-    END;
-  END IF;
-  IF EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = '${CHANGES_SCHEMA}'
-                AND nspowner <> (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = '${CHANGES_OWNER}')) THEN
-    RAISE EXCEPTION 'The schema ${CHANGES_SCHEMA} belongs to somebody else than ${CHANGES_OWNER}.';
-  END IF;
+  ${ACTING.trim()}
+  ${OWN_SCHEMA.trim()}
 END
 $do$;
 

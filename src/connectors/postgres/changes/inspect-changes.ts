@@ -3,11 +3,18 @@ import type { SqlSession } from "../../../domain/sql-session.ts";
 import { sqlState } from "../../../postgres/errors.ts";
 import type { FollowedTable } from "../../../sql-analysis/follow-plan.ts";
 import type { WatchedPosition } from "../../follower.ts";
-import type { ChangesState, ScriptPurpose, WaitingAtSource, WaitingChanges } from "../../inspector.ts";
-import { asComments, type ChangesInspection, readerOf, recordedTables, stateOf } from "./changes-inspection.ts";
+import type { ChangesState, ScriptRequest, WaitingAtSource, WaitingChanges } from "../../inspector.ts";
+import {
+  asComments,
+  type ChangesInspection,
+  NOT_JUDGED,
+  readerOf,
+  recordedTables,
+  stateOf,
+} from "./changes-inspection.ts";
 import { type ChangesDiff, changesDiff } from "./install.ts";
 import { CHANGES_SCHEMA, recordedName } from "./recorder.ts";
-import { changesScript, removalScript } from "./script.ts";
+import { changesScript, detachingScript, removalScript } from "./script.ts";
 import { inspectSlot } from "./slot/inspect.ts";
 
 /** As the source is configured. */
@@ -22,36 +29,32 @@ async function changesState(session: SqlSession, tables: readonly FollowedTable[
   return stateOf(wanted, problems, remarks);
 }
 
-async function scriptFor(
-  session: SqlSession,
-  tables: readonly FollowedTable[],
-  purpose: ScriptPurpose,
-): Promise<string> {
+async function scriptFor(session: SqlSession, { purpose, tables, isComplete }: ScriptRequest): Promise<string> {
   if (purpose === "remove") return removalScript();
   const reader = await readerOf(session);
   const wanted = recordedTables(tables);
   if (purpose === "install") return changesScript({ tables: wanted, reader });
   const diff = await changesDiff(session, wanted);
-  const concerned = new Set([
-    ...diff.problems.map(({ relation }) => relation),
-    ...diff.surplus.map(({ relation }) => relation),
-  ]);
-  const remarks = remarksOn(diff);
+  const surplus = isComplete ? diff.surplus : [];
+  const concerned = new Set([...diff.problems, ...surplus].map(({ relation }) => relation));
   const changed = wanted.filter((table) => concerned.has(recordedName(table)));
-  return changed.length === 0 && diff.isInstalled ? remarks : `${remarks}${changesScript({ tables: changed, reader })}`;
+  const abandoned = surplus.filter(({ columns }) => columns === "all").map(({ relation }) => relation);
+  return [
+    asComments([...remarksOn({ ...diff, surplus }), ...(surplus.length < diff.surplus.length ? [NOT_JUDGED] : [])]),
+    changed.length > 0 ? changesScript({ tables: changed, reader }) : "",
+    abandoned.length > 0 ? detachingScript(abandoned) : "",
+  ].join("");
 }
 
-/** As comments of the script. */
-function remarksOn({ problems, surplus }: ChangesDiff): string {
-  const lines = [
+function remarksOn({ problems, surplus }: Pick<ChangesDiff, "problems" | "surplus">): readonly string[] {
+  return [
     ...problems.map(({ message }) => message),
     ...surplus.map(({ relation, columns }) =>
       columns === "all"
-        ? `No pipeline follows ${relation} any more: its triggers may be dropped.`
+        ? `No pipeline follows ${relation} any more: the end of this script takes it out of the recording.`
         : `No pipeline needs ${columns.join(", ")} of ${relation} any more.`,
     ),
   ];
-  return asComments(lines);
 }
 
 /** Beyond this they are not counted any further. */

@@ -11,7 +11,7 @@ import {
   rowTriggerName,
   truncateTriggerName,
 } from "./recorder.ts";
-import { ATTACHING, REMOVAL } from "./trigger-script.ts";
+import { ATTACHING, DETACHING, REMOVAL } from "./trigger-script.ts";
 
 /** The script that the owner of a source runs so that changes are recorded, and the one that takes all of it away. */
 
@@ -56,8 +56,19 @@ ${transaction(REMOVAL.trim())}
 `;
 }
 
+/** Takes single tables out, by the names under which they are recorded. Can be run again. Each has a transaction of its own. */
+export function detachingScript(relations: readonly string[]): string {
+  const one = (relation: string): string =>
+    transaction(`-- ${commented(relation)}\nSELECT pg_temp.vitrina_detach(${quoteLiteral(relation).trim()});`);
+  return `${[DETACHING_HEADER, DETACHING.trim(), ...relations.map(one)].join("\n\n")}\n`;
+}
+
+const DETACHING_HEADER = `-- Takes out of the recording what no saved pipeline of this connection follows any more. It waits up to five seconds for
+-- whoever is using such a table. Leave this part away if another connection, or another Vitrina, follows one of them.`;
+
 const HEADER = `-- Lets Vitrina follow the changes of this database. Run it as the owner of the tables, by psql or any other client.
--- It can be run again at any time, and changes only what is not yet as it should be. All of it is in the schema vitrina,
+-- It can be run again at any time, and changes only what is not yet as it should be. It takes no table out: what does is
+-- printed with --diff, for those that no pipeline follows any more. All of it is in the schema vitrina,
 -- except for two triggers on each table. The change table holds the columns named below, and never whole rows.`;
 
 export function transaction(inner: string): string {

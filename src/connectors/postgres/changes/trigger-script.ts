@@ -1,3 +1,4 @@
+import { ACTING, OWN_SCHEMA } from "./base-script.ts";
 import { CHANGES_OWNER, CHANGES_SCHEMA } from "./recorder.ts";
 
 /** AFTER INSERT OR UPDATE OR DELETE FOR EACH ROW, and AFTER TRUNCATE, as `pg_trigger.tgtype` has them. */
@@ -92,15 +93,50 @@ END
 $function$;
 `;
 
+/**
+ * Takes a single table out, as it is recorded: its triggers wherever they are by now (the table may have another name, and a
+ * partition may have been taken out of it), its function, and its entry, without which nothing is kept for it. Whoever had
+ * followed it and comes back finds other triggers, and compares everything. Nothing is done where all of it is gone already.
+ */
+export const DETACHING = `
+CREATE OR REPLACE FUNCTION pg_temp.vitrina_detach(wanted text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
+DECLARE
+  found record;
+  own_recorder name;
+BEGIN
+  ${OWN_SCHEMA.trim()}
+  IF to_regclass('vitrina.tables') IS NULL THEN
+    RETURN;
+  END IF;
+  ${ACTING.trim()}
+  SELECT t.recorder INTO own_recorder FROM vitrina.tables t WHERE t.relation = wanted;
+  FOR found IN
+    SELECT g.tgname, g.tgrelid::regclass AS relation
+      FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid JOIN pg_namespace n ON n.oid = p.pronamespace
+     WHERE n.nspname = '${CHANGES_SCHEMA}' AND g.tgparentid = 0
+       AND (p.proname = own_recorder
+            OR p.proname = 'record_truncate' AND g.tgargs = convert_to(wanted, getdatabaseencoding()) || decode('00', 'hex'))
+     ORDER BY g.tgrelid, g.tgname
+  LOOP
+    EXECUTE format('DROP TRIGGER %I ON %s', found.tgname, found.relation);
+  END LOOP;
+  -- Until the end of the transaction.
+  SET LOCAL ROLE ${CHANGES_OWNER};
+  DELETE FROM vitrina.tables t WHERE t.relation = wanted;
+  IF own_recorder IS NOT NULL THEN
+    EXECUTE format('DROP FUNCTION IF EXISTS vitrina.%I()', own_recorder);
+  END IF;
+END
+$function$;
+`;
+
 export const REMOVAL = `
 DO $do$
 DECLARE
   found record;
 BEGIN
-  IF EXISTS (SELECT FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles r ON r.oid = n.nspowner
-              WHERE n.nspname = '${CHANGES_SCHEMA}' AND r.rolname <> '${CHANGES_OWNER}') THEN
-    RAISE EXCEPTION 'The schema ${CHANGES_SCHEMA} belongs to somebody else than ${CHANGES_OWNER}.';
-  END IF;
+  ${OWN_SCHEMA.trim()}
   FOR found IN
     SELECT g.tgname, g.tgrelid::regclass AS relation
       FROM pg_catalog.pg_trigger g

@@ -1,13 +1,20 @@
 import type { SqlSession } from "../../../../domain/sql-session.ts";
 import type { WatchedPosition } from "../../../follower.ts";
-import type { WaitingAtSource, WaitingChanges } from "../../../inspector.ts";
+import type { ScriptRequest, WaitingAtSource, WaitingChanges } from "../../../inspector.ts";
 import { sourceError } from "../../read-session.ts";
-import { asComments, type ChangesInspection, readerOf, recordedTables, stateOf } from "../changes-inspection.ts";
-import { type RecordedTable, recordedName, recordedNameIn } from "../recorder.ts";
+import {
+  asComments,
+  type ChangesInspection,
+  NOT_JUDGED,
+  readerOf,
+  recordedTables,
+  stateOf,
+} from "../changes-inspection.ts";
+import { recordedName } from "../recorder.ts";
 import { readSlotRecording } from "./facts.ts";
 import { slotProblems, slotRemarks } from "./problems.ts";
 import { scanBehind, type WaitingFor } from "./scan.ts";
-import { slotRemovalScript, slotScript } from "./script.ts";
+import { slotRemovalScript, slotScript, unpublishingScript } from "./script.ts";
 import { readSnapshotText } from "./snapshot.ts";
 
 /** What people are told about a slot. */
@@ -18,40 +25,74 @@ export function inspectSlot(slot: string): ChangesInspection {
       const facts = await readSlotRecording(session, slot, wanted, []);
       return stateOf(wanted, slotProblems(facts, slot, wanted), slotRemarks(facts, slot));
     },
-    async scriptFor(session, tables, purpose) {
-      if (purpose === "remove") return slotRemovalScript(slot);
-      const wanted = recordedTables(tables);
-      const whole = async (): Promise<string> =>
-        wanted.length === 0 ? "" : slotScript({ name: slot, tables: wanted, reader: await readerOf(session) });
-      if (purpose === "install") return whole();
-      const remarks = await differences(session, slot, wanted);
-      // The publication is given its whole list again, so nothing less than all of it will do.
-      return `${asComments(remarks)}${remarks.length === 0 ? "" : await whole()}`;
-    },
+    scriptFor: (session, request) => scriptFor(session, slot, request),
     waiting: (session, positions) => waitingBehind(session, slot, positions),
   };
 }
 
-const SURPLUS = `
-  SELECT ${recordedNameIn("n", "c")} AS relation
-    FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid
-    JOIN pg_class c ON c.oid = r.prrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-   WHERE p.pubname = $1 AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = c.oid)
-   ORDER BY 1`;
-
-async function differences(
+async function scriptFor(
   session: SqlSession,
   slot: string,
-  wanted: readonly RecordedTable[],
-): Promise<readonly string[]> {
+  { purpose, tables, isComplete }: ScriptRequest,
+): Promise<string> {
+  if (purpose === "remove") return slotRemovalScript(slot);
+  const wanted = recordedTables(tables);
+  const surplus = (await session.query(PUBLISHED, [slot])).rows
+    .map((row) => parsed(row))
+    .filter((table) => !wanted.some((one) => recordedName(one) === recordedName(table)));
+  const kept = isComplete ? [] : surplus;
+  const whole = async (): Promise<string> =>
+    wanted.length === 0 ? "" : slotScript({ name: slot, tables: wanted, kept, reader: await readerOf(session) });
+  if (purpose === "install") return whole();
   const facts = await readSlotRecording(session, slot, wanted, []);
   const problems = new Set(slotProblems(facts, slot, wanted).map(({ message }) => message));
-  const { rows } = await session.query(SURPLUS, [slot]);
-  const surplus = rows
-    .map(({ relation }) => String(relation))
-    .filter((relation) => !wanted.some((table) => recordedName(table) === relation))
-    .map((relation) => `No pipeline follows ${relation} any more: it need not be published.`);
-  return [...problems, ...surplus];
+  const abandoned = isComplete ? surplus : [];
+  const remarks = [
+    ...problems,
+    ...abandoned.flatMap(abandonedRemarks),
+    ...(kept.length > 0 ? [NOT_JUDGED] : []),
+    ...(wanted.length === 0 && facts.slot !== undefined ? [NOBODY(slot)] : []),
+  ];
+  // Where something is put right the publication is given its whole list again, so nothing less than all of it will do.
+  if (problems.size > 0) return `${asComments(remarks)}${await whole()}`;
+  return `${asComments(remarks)}${abandoned.length > 0 ? unpublishingScript(slot, abandoned) : ""}`;
+}
+
+const NOBODY = (slot: string): string =>
+  `No pipeline follows this source any more, so nobody moves the slot ${slot}: take it away with --remove before what it keeps fills the disk.`;
+
+interface PublishedTable {
+  readonly schema: string;
+  readonly name: string;
+  /** Quoted; the parts of it whose replica identity is another than the default. */
+  readonly identities: readonly string[];
+}
+
+/** By its own name, and not together with one that it inherits from. */
+const PUBLISHED = `
+  SELECT n.nspname AS schema, c.relname AS name,
+         (SELECT coalesce(jsonb_agg(part.oid::regclass::text ORDER BY part.oid), '[]')
+            FROM (SELECT c.oid UNION SELECT relid FROM pg_partition_tree(c.oid)) AS t (oid)
+            JOIN pg_class part ON part.oid = t.oid AND part.relkind = 'r' AND part.relreplident <> 'd')::text AS identities
+    FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid
+    JOIN pg_class c ON c.oid = r.prrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+   WHERE p.pubname = $1
+     AND NOT EXISTS (SELECT FROM pg_inherits i JOIN pg_publication_rel above ON above.prrelid = i.inhparent
+                      WHERE i.inhrelid = c.oid AND above.prpubid = p.oid)
+   ORDER BY 1, 2`;
+
+function parsed(row: Record<string, unknown>): PublishedTable {
+  const identities = JSON.parse(String(row["identities"])) as string[];
+  return { schema: String(row["schema"]), name: String(row["name"]), identities };
+}
+
+function abandonedRemarks(table: PublishedTable): readonly string[] {
+  const gone = `No pipeline follows ${recordedName(table)} any more: this script takes it out of the publication.`;
+  const [first] = table.identities;
+  if (first === undefined) return [gone];
+  const back = `ALTER TABLE ${first} REPLICA IDENTITY DEFAULT sets it back where nobody else needs it`;
+  const more = table.identities.length > 1 ? ", and so for its other partitions" : "";
+  return [gone, `The replica identity of ${recordedName(table)} stays as it is: ${back}${more}.`];
 }
 
 const SLOT_NOW = `

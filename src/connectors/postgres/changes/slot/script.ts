@@ -1,5 +1,5 @@
 import { quoteIdentifier, quoteLiteral, quoteTable } from "../../../../postgres/identifiers.ts";
-import type { RecordedTable } from "../recorder.ts";
+import { type RecordedTable, recordedName } from "../recorder.ts";
 import { dollarQuote, transaction } from "../script.ts";
 import { TREE } from "../trigger-script.ts";
 
@@ -9,20 +9,24 @@ export interface SlotScript {
   /** Of the slot and of the publication. */
   readonly name: string;
   readonly tables: readonly RecordedTable[];
+  /** Published beyond these, and to stay so. */
+  readonly kept?: readonly PublishedName[];
   /** The role that reads the source. */
   readonly reader: string;
 }
 
+type PublishedName = Pick<RecordedTable, "schema" | "name">;
+
 const literal = (text: string): string => quoteLiteral(text).trim();
 
 /** Can be run again: what is as it should be is left alone. The slot comes last, because it decodes by the publication. */
-export function slotScript({ name, tables, reader }: SlotScript): string {
+export function slotScript({ name, tables, kept = [], reader }: SlotScript): string {
   return [
     HEADER,
     transaction(requirements(reader).trim()),
     IDENTITIES.trim(),
     ...tables.map(identityScript),
-    transaction(publicationScript(name, tables).trim()),
+    transaction(publicationScript(name, [...tables, ...kept]).trim()),
     slotItself(name).trim(),
     "",
   ].join("\n\n");
@@ -45,6 +49,34 @@ SELECT pg_catalog.pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replica
  WHERE slot_name = ${literal(name)} AND database = current_database();
 DROP PUBLICATION IF EXISTS ${quoteIdentifier(name)};
 `;
+}
+
+/** Takes single tables out of the publication. Can be run again. */
+export function unpublishingScript(name: string, tables: readonly PublishedName[]): string {
+  return `${[UNPUBLISHING_HEADER, ...tables.map((table) => transaction(unpublished(name, table)))].join("\n\n")}\n`;
+}
+
+const UNPUBLISHING_HEADER = `-- Takes out of the publication what no saved pipeline of this connection follows any more. Leave this part away if another
+-- connection, or another Vitrina, follows one of these tables by the same slot.`;
+
+/** With the tables that inherit from it: a publication lists each of them. */
+function unpublished(publication: string, table: PublishedName): string {
+  return `-- ${recordedName(table).replaceAll(/\s/g, " ")}
+DO $do$
+DECLARE
+  wanted_schema constant name := ${literal(table.schema)};
+  wanted_name constant name := ${literal(table.name)};
+  part record;
+BEGIN
+  FOR part IN ${TREE}
+    SELECT DISTINCT t.oid, t.oid::regclass AS relation
+      FROM tree t JOIN pg_publication_rel r ON r.prrelid = t.oid JOIN pg_publication p ON p.oid = r.prpubid
+     WHERE p.pubname = ${literal(publication)} ORDER BY t.oid
+  LOOP
+    EXECUTE format('ALTER PUBLICATION %I DROP TABLE ONLY %s', ${literal(publication)}, part.relation);
+  END LOOP;
+END
+$do$;`;
 }
 
 const requirements = (reader: string): string => `
@@ -128,7 +160,7 @@ function identityScript({ schema, name, imageColumns }: RecordedTable): string {
 
 const OPTIONS = "publish = 'insert, update, delete, truncate', publish_via_partition_root = false";
 
-function publicationScript(name: string, tables: readonly RecordedTable[]): string {
+function publicationScript(name: string, tables: readonly PublishedName[]): string {
   const publication = quoteIdentifier(name);
   const list = tables.map((table) => quoteTable({ schema: table.schema, table: table.name })).join(", ");
   const body = `
@@ -154,7 +186,7 @@ END
   return `DO ${quote}${body}${quote};`;
 }
 
-function lockUnlessPublished(publication: string, table: RecordedTable): string {
+function lockUnlessPublished(publication: string, table: PublishedName): string {
   const quoted = quoteTable({ schema: table.schema, table: table.name });
   return `  IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication_rel r JOIN pg_catalog.pg_publication p ON p.oid = r.prpubid
                   WHERE p.pubname = ${literal(publication)} AND r.prrelid = ${literal(quoted)}::pg_catalog.regclass) THEN
