@@ -1027,6 +1027,29 @@ export const MUTATIONS = [
     tests: [FOLLOW_ODD_VALUES],
   },
   {
+    name: "follow: a key is told by a cast, in which its row has another text",
+    file: "src/connectors/postgres/changes/round.ts",
+    replace: [
+      [
+        'names.map((name) => `k.${name}`).join(", ");\n  const nulls',
+        'names.map((name) => `k.${name}::text`).join(", ");\n  const nulls',
+      ],
+    ],
+    tests: [FOLLOW_ODD_VALUES],
+  },
+  {
+    name: "sweep: a refused row is taken for a difference where a cast gives its key another text",
+    file: "src/connectors/postgres/comparison.ts",
+    replace: [["`f.${staged}`", "`f.${staged}::text`"]],
+    tests: [SWEEPS],
+  },
+  {
+    name: "rejects: behind a code task a key is looked for by a cast",
+    file: "src/connectors/postgres/query-text.ts",
+    replace: [["byText ? asPrinted(value) : value", "byText ? `(${value})::text` : value"]],
+    tests: ["tests/integration/rejects.test.ts"],
+  },
+  {
     name: "watcher: columns that are altered while no row changes are overlooked",
     file: "src/connectors/postgres/changes/altered.ts",
     replace: [["|trigger of|shape of|", "|trigger of|"]],

@@ -115,6 +115,39 @@ describe("a row without a key", () => {
   });
 });
 
+describe("a key whose text is another when it is cast", () => {
+  const refused = async ({ id }: Pipeline) =>
+    (await bench.store.rejects.list(id, { limit: 10 })).items.map(({ key }) => key?.["part"]).sort();
+
+  it.each([
+    ["boolean", "flag", ["true", "false"], ["f", "t"]],
+    ["character(3)", "padded", ["'DE'", "'FR'"], ["DE ", "FR "]],
+    ["inet", "address", ["'10.0.0.1'", "'10.0.0.2/32'"], ["10.0.0.1", "10.0.0.2"]],
+  ])("of type %s settles the rejects of its rows: written, or gone", async (type, name, [first, second], texts) => {
+    await bench.query(`
+      CREATE TABLE content.of_${name} (id bigint, part ${type}, note text, PRIMARY KEY (id, part));
+      INSERT INTO content.of_${name} VALUES (1, ${first}, 'bad'), (1, ${second}, 'bad'), (2, ${first}, 'good');
+      CREATE TABLE analytics.of_${name} (id bigint, part ${type}, note text CHECK (note <> 'bad'), PRIMARY KEY (id, part));
+      GRANT SELECT, INSERT, UPDATE, DELETE ON analytics.of_${name} TO vitrina_writer`);
+    const mart = await bench.create({
+      source_query: `SELECT id, part, note FROM content.of_${name}`,
+      target_table: `analytics.of_${name}`,
+      target_key: ["id", "part"],
+      mode: "follow",
+      follow: { check_every_seconds: 3600 },
+    });
+    expect(await bench.run(mart)).toMatchObject({ status: "SUCCESS", rows_rejected: 2 });
+    expect(await refused(mart)).toEqual(texts);
+
+    await follows(
+      mart,
+      `UPDATE content.of_${name} SET note = 'good' WHERE part = ${first};
+       DELETE FROM content.of_${name} WHERE part = ${second}`,
+    );
+    expect(await refused(mart)).toEqual([]);
+  });
+});
+
 describe("a target in whose key different texts are equal", () => {
   it.each([
     ["by its collation", "caseless", "text COLLATE content.ci"],

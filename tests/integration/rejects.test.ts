@@ -101,6 +101,26 @@ describe("a retry of rejected rows", () => {
     expect(await bench.run(pipeline)).toMatchObject({ rows_rejected: 0 });
   });
 
+  it("finds them behind a code task by a key whose text is another when it is cast", async () => {
+    await bench.query("ALTER TABLE content.film ADD main boolean; UPDATE content.film SET main = id % 2 = 0");
+    const query = "SELECT id, main, title, modified FROM content.film";
+    const pipeline = await bench.create({
+      ...withTask("copy"),
+      tasks: [
+        { order_index: 1, task_type: "SQL", body: query },
+        { order_index: 2, task_type: "TYPESCRIPT", body: "copy" },
+      ],
+      target_key: ["id", "main"],
+    });
+    await bench.query(
+      `CREATE TABLE ${pipeline.target_table} (id int, main boolean, title text CHECK (title NOT LIKE 'bad%'), modified timestamptz, PRIMARY KEY (id, main))`,
+    );
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_rejected: 4 });
+    await bench.query("UPDATE content.film SET title = 'good ' || id WHERE id IN (7, 300)");
+    expect(await retry(pipeline)).toMatchObject({ status: "SUCCESS", rows_written: 2, rows_rejected: 2 });
+    expect(await keysOf(pipeline)).toEqual(["301", "999"]);
+  });
+
   it("takes only those it is asked for, and tries each key once", async () => {
     const pipeline = await refusing(INCREMENTAL);
     await bench.query("UPDATE content.film SET title = 'good ' || id");

@@ -93,6 +93,24 @@ describe("a sweep of a mart that follows", () => {
     await swept(checked);
     expect(await bench.store.follow.get(checked.id)).toMatchObject({ repaired: 0 });
   });
+
+  it("knows them by their keys as they were read, also where a cast gives another text", async () => {
+    await bench.query(`CREATE TABLE content.flagged AS SELECT n AS id, n % 2 = 0 AS main, CASE n WHEN 9 THEN 'bad' ELSE 'good' END AS title
+        FROM generate_series(1, 10) n;
+      CREATE TABLE analytics.flagged (id int, main boolean, title text CHECK (title <> 'bad'), PRIMARY KEY (id, main));
+      GRANT SELECT, INSERT, UPDATE, DELETE ON analytics.flagged TO vitrina_writer`);
+    const flagged = await bench.create({
+      source_query: "SELECT id, main, title FROM content.flagged",
+      target_table: "analytics.flagged",
+      target_key: ["id", "main"],
+      mode: "follow",
+      follow: { check_every_seconds: 3600 },
+      sweep: "7d",
+    });
+    expect(await bench.run(flagged)).toMatchObject({ status: "SUCCESS", rows_rejected: 1 });
+    await swept(flagged);
+    expect(await bench.store.follow.get(flagged.id)).toMatchObject({ repaired: 0 });
+  });
 });
 
 describe("a sweep in parts", () => {

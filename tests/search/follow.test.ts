@@ -73,3 +73,32 @@ describe("an index that follows", () => {
     await requireEqual();
   });
 });
+
+describe("an index whose key has another text when it is cast", () => {
+  it.each([
+    ["boolean", "flag", ["true", "false"], "t"],
+    ["character(3)", "padded", ["'DE'", "'FR'"], "DE "],
+    ["inet", "address", ["'10.0.0.1'", "'10.0.0.2'"], "10.0.0.1"],
+  ])("of type %s loses the documents of the rows that are gone", async (type, name, [first, second], text) => {
+    await bench.query(`CREATE TABLE content.of_${name} (id bigint, part ${type}, note text, PRIMARY KEY (id, part));
+      INSERT INTO content.of_${name} SELECT n, ${first}, 'note' FROM generate_series(1, 20) n;
+      INSERT INTO content.of_${name} VALUES (1, ${second}, 'note')`);
+    const mart = await bench.createIndex({
+      source_query: `SELECT id, part, note FROM content.of_${name}`,
+      target_key: ["id", "part"],
+      mode: "follow",
+      follow: { check_every_seconds: 3600 },
+      max_delete_percent: 20,
+    });
+    const ids = async () => [...(await bench.search.documents(mart.index)).keys()];
+    expect(await bench.run(mart)).toMatchObject({ status: "SUCCESS", error: null, rows_written: 21 });
+    expect(await ids()).toContain(JSON.stringify(["1", text]));
+    await bench.query(`DELETE FROM content.of_${name} WHERE id = 1 AND part = ${first}`);
+    expect(await bench.run(mart)).toMatchObject({ status: "SUCCESS", error: null, rows_deleted: 1 });
+    expect(await ids()).toHaveLength(20);
+    expect(await ids()).not.toContain(JSON.stringify(["1", text]));
+    // The guard must know which documents would go.
+    await bench.query(`DELETE FROM content.of_${name} WHERE id > 10`);
+    expect(await bench.run(mart)).toMatchObject({ status: "FAILED", error_code: "TOO_MANY_DELETIONS" });
+  });
+});

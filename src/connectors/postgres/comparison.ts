@@ -356,7 +356,8 @@ async function describeRange(
 }
 
 async function listDifferences(client: Client, { key }: ComparedTable, limit: number): Promise<Differences> {
-  const texts = key.map(({ staged }) => `f.${staged}::text`).join(", ");
+  // As they print, not cast: rejects have such keys, too.
+  const texts = key.map(({ staged }) => `f.${staged}`).join(", ");
   const order = key.map((column) => inOrder(`f.${column.staged}`, column)).join(", ");
   const ofKind = async (kind: keyof Differences) => {
     const { rows: counts } = await extended(client, `SELECT count(*) FROM ${FOUND} WHERE kind = '${kind}'`);

@@ -66,9 +66,12 @@ function isOneOf({ columns: names, keys, byText }: KeyChoice, columns: readonly 
   const typeOf = (name: string): string => columns.find((column) => column.name === name)?.type ?? "text";
   const cast = names.map((name) => (byText ? "text" : typeOf(name)));
   const values = keys.map((key) => `(${key.map((value, n) => `${quoteLiteral(value)}::${cast[n]}`).join(", ")})`);
-  const named = names.map((name) => `q.${quoteIdentifier(name)}${byText ? "::text" : ""}`);
+  const named = names.map((name) => `q.${quoteIdentifier(name)}`).map((value) => (byText ? asPrinted(value) : value));
   return `(${named.join(", ")}) IN (${values.join(", ")})`;
 }
+
+/** The text in which a value is read: a cast makes `true` of t, and cuts the blanks of a char(3). */
+const asPrinted = (value: string): string => `CASE WHEN num_nulls(${value}) = 0 THEN format('%s', ${value}) END`;
 
 const isNull = ({ name }: OrderColumn): string => `q.${quoteIdentifier(name)} IS NULL`;
 const isNotNull = ({ name }: OrderColumn): string => `q.${quoteIdentifier(name)} IS NOT NULL`;

@@ -145,7 +145,8 @@ async function readKeys(
   const statements = changed.flatMap(({ change }) => (change.kind === "keys" ? [change.statement(images)] : []));
   const names = request.key.map((_, index) => `k${index + 1}`);
   const all = statements.map((statement) => `SELECT * FROM (\n${statement}\n) AS m (${names.join(", ")})`);
-  const texts = names.map((name) => `k.${name}::text`).join(", ");
+  // As its type prints it, which is what COPY gives for the rows: a cast makes `true` of t, and cuts the blanks of a char(3).
+  const texts = names.map((name) => `k.${name}`).join(", ");
   const nulls = `num_nulls(${names.map((name) => `k.${name}`).join(", ")})`;
   // UNION, because what is one value may have several texts.
   const { rows } = await extended(
