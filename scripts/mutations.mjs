@@ -1046,7 +1046,7 @@ export const MUTATIONS = [
   {
     name: "rejects: behind a code task a key is looked for by a cast",
     file: "src/connectors/postgres/query-text.ts",
-    replace: [["byText ? asPrinted(value) : value", "byText ? `(${value})::text` : value"]],
+    replace: [["THEN format('%s', ${value}) END", "THEN (${value})::text END"]],
     tests: ["tests/integration/rejects.test.ts"],
   },
   {
