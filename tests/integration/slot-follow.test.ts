@@ -59,6 +59,19 @@ async function isEqual({ target_table, source_query }: Pipeline): Promise<boolea
 }
 const untilEqual = (pipeline: Pipeline) =>
   until("the mart is equal to its query", async () => (await isEqual(pipeline)) || undefined);
+const untilStatus = ({ id }: Pipeline, status: string) =>
+  until(`it is ${status}`, async () => (await bench.store.pipelines.get(id)).status === status);
+const lastRun = async ({ id }: Pipeline) => (await bench.store.runs.list(id, { limit: 1 }, {})).items[0];
+
+/** By a change alone: nothing is compared as a whole. */
+async function followsOn(pipeline: Pipeline, change: string): Promise<void> {
+  const { lastCompareAt } = await bench.store.follow.get(pipeline.id);
+  await shop.query(change);
+  expect(await isEqual(pipeline)).toBe(false);
+  await untilEqual(pipeline);
+  await untilStatus(pipeline, "IDLE");
+  expect((await bench.store.follow.get(pipeline.id)).lastCompareAt).toEqual(lastCompareAt);
+}
 
 describe("a source with a slot", () => {
   it("says what it lacks, and gives the script that puts it right, which can be run again", async () => {
@@ -170,7 +183,7 @@ describe("a source with a slot", () => {
   });
 
   it("that was recreated makes the mart compare everything, and say why", async () => {
-    // A run that finds no slot fails, and then waits for a person.
+    // So that nobody looks while there is no slot, as below.
     await bench.stopRunner();
     await shop.query(`SELECT pg_drop_replication_slot('${SLOT}')`);
     await shop.query("UPDATE content.film SET title = 'in between' WHERE id = 7");
@@ -179,6 +192,86 @@ describe("a source with a slot", () => {
     await untilEqual(films);
     const { compareReason } = await bench.store.follow.get(films.id);
     expect(compareReason).toContain(`The slot ${SLOT} is past changes that were not read yet`);
+  });
+
+  it("that is dropped stops the mart, which goes on by itself once the owner has run the script again", async () => {
+    await until("the slot is dropped", () =>
+      // A round may be reading it.
+      shop.query(`SELECT pg_drop_replication_slot('${SLOT}')`).then(
+        () => true as const,
+        () => undefined,
+      ),
+    );
+    expect(await shop.query("SELECT FROM pg_replication_slots")).toEqual([]);
+    await shop.query("UPDATE content.film SET title = 'without a slot' WHERE id = 9");
+    await untilStatus(films, "FAILED");
+    const refused = await lastRun(films);
+    expect(refused).toMatchObject({ error_code: "CHANGES_NOT_RECORDED" });
+    expect(refused?.error).toContain(`There is no replication slot ${SLOT}.`);
+    // So much later, and asked again and again: as long as there is no slot, no run begins.
+    await bench.query(`UPDATE etl.etl_runs SET started_at = started_at - interval '1 hour',
+                                               finished_at = finished_at - interval '1 hour'`);
+    await new Promise((resolve) => setTimeout(resolve, 3000));
+    expect(await lastRun(films)).toMatchObject({ id: refused?.id });
+    expect(await isEqual(films)).toBe(false);
+
+    await shop.query(await script());
+    await untilEqual(films);
+    await untilStatus(films, "IDLE");
+    const run = await lastRun(films);
+    expect(run).toMatchObject({ status: "SUCCESS", trigger: "change" });
+    expect(run && reasonOf(run)).toContain(`The slot ${SLOT} is past changes that were not read yet`);
+    await followsOn(films, "UPDATE content.film SET title = 'with another slot' WHERE id = 10");
+  });
+
+  describe("compares everything, because no row tells of it,", () => {
+    it("after ALTER COLUMN TYPE … USING", async () => {
+      const storage = async () => shop.query("SELECT pg_relation_filenode('content.genre') AS file");
+      const before = await storage();
+      await shop.query("ALTER TABLE content.genre ALTER name TYPE varchar(40) USING upper(name)");
+      expect(await storage()).not.toEqual(before);
+      await untilEqual(films);
+      await untilStatus(films, "IDLE");
+      expect((await bench.store.follow.get(films.id)).compareReason).toMatch(/content\.genre/);
+      const [mart] = await bench.query(`SELECT genres FROM ${films.target_table} WHERE film_id = 10`);
+      expect(mart).toEqual({ genres: "DRAMA" });
+      await followsOn(films, "UPDATE content.genre SET name = 'horror' WHERE id = 2");
+    });
+
+    it("after DETACH and ATTACH PARTITION", async () => {
+      await shop.query(`CREATE TABLE content.sale (id bigint, place text, PRIMARY KEY (id, place)) PARTITION BY LIST (place);
+        CREATE TABLE content.sale_north PARTITION OF content.sale FOR VALUES IN ('north');
+        CREATE TABLE content.sale_south PARTITION OF content.sale FOR VALUES IN ('south');
+        CREATE TABLE content.sale_west (id bigint NOT NULL, place text NOT NULL, PRIMARY KEY (id, place));
+        INSERT INTO content.sale SELECT n, CASE n % 2 WHEN 0 THEN 'north' ELSE 'south' END FROM generate_series(1, 20) n;
+        INSERT INTO content.sale_west SELECT n, 'west' FROM generate_series(21, 25) n;
+        GRANT SELECT ON ALL TABLES IN SCHEMA content TO vitrina_reader`);
+      const sales = await bench.create({
+        source_query: "SELECT id, place FROM content.sale",
+        target_key: ["id", "place"],
+        mode: "follow",
+        max_delete_percent: 100,
+        source_connection: "shop",
+        enabled: false,
+      });
+      await shop.query(await script());
+      await bench.query("UPDATE etl.etl_pipelines SET enabled = true WHERE id = $1", [sales.id]);
+      await until("it follows", async () => (await bench.store.follow.get(sales.id)).position !== null);
+      await untilEqual(sales);
+      for (const [statement, rows] of [
+        ["ALTER TABLE content.sale DETACH PARTITION content.sale_north", 10],
+        ["ALTER TABLE content.sale ATTACH PARTITION content.sale_west FOR VALUES IN ('west')", 15],
+      ] as const) {
+        await shop.query(statement);
+        expect(await shop.query("SELECT FROM content.sale"), statement).toHaveLength(rows);
+        await untilEqual(sales);
+        await untilStatus(sales, "IDLE");
+        const { compareReason } = await bench.store.follow.get(sales.id);
+        expect(compareReason).toBe("A partition of content.sale was attached or removed.");
+        await followsOn(sales, "UPDATE content.sale SET id = id + 100 WHERE id = (SELECT max(id) FROM content.sale)");
+      }
+      await remove(sales);
+    });
   });
 
   it("takes away what the script has made, twice", async () => {
