@@ -173,9 +173,9 @@ function progressOf(
   { rejects, rows_deleted: rowsDeleted, ...counts }: BatchResult,
   { read, transformed, position, effort, settledRejects = [], keys }: BatchFacts,
 ): BatchProgress {
-  const { rejected, batchNo, limits } = load.progress;
+  const { batchNo, limits } = load.progress;
   if (load.read.eachOnce && counts.rows_deduplicated > 0) throw repeatedKey(load.writer.key);
-  if (rejected + rejects.length - settledRejects.length > limits.maxRejects) {
+  if (rejectedWith(load.progress, rejects.length, settledRejects.length) > limits.maxRejects) {
     const first = rejects.slice(0, SHOWN_REJECTS).map((reject) => describeReject(load, reject));
     const last = rejects.at(-1)?.reason;
     throw new TooManyRejects(
@@ -204,6 +204,11 @@ function progressOf(
   };
 }
 
+/** A row that is refused again is nothing new. But a round counts like a full load, or rejects would pile up without end. */
+function rejectedWith({ rejected, rejectedInRound }: Load["progress"], more: number, again: number): number {
+  return Math.max(rejected + more - again, rejectedInRound === undefined ? 0 : rejectedInRound + more);
+}
+
 function describeReject({ transform, writer }: Load, { row, code, error }: BatchResult["rejects"][number]): RefusedRow {
   const values = Object.fromEntries(transform.columns.map(({ name }, index) => [name, row[index] ?? null]));
   const key = Object.fromEntries(writer.key.map((name) => [name, values[name] ?? null]));
@@ -219,6 +224,7 @@ function advance(
   progress.position = position;
   progress.batchNo += 1;
   progress.rejected += Math.max(0, counters.rows_rejected - settledRejects.length);
+  if (progress.rejectedInRound !== undefined) progress.rejectedInRound += counters.rows_rejected;
   progress.limits = lease;
   const mayBeEmpty = !fillsTarget && rowsDeleted > 0;
   if (progress.targetMark !== null && (fillsTarget || mayBeEmpty)) {

@@ -124,7 +124,7 @@ function progressFrom(
   position: ScanPosition | null,
 ): Load["progress"] {
   const limits = { batchSize, maxRejects, maxDeletePercent };
-  return { position, batchNo, rejected: 0, limits, targetMark };
+  return { position, batchNo, rejected: 0, rejectedInRound: undefined, limits, targetMark };
 }
 
 /** The rest of a continued full load is read as the source is now, not as it was when the load began. */

@@ -113,7 +113,10 @@ export interface IncrementalLoad {
 interface LoadProgress {
   position: ScanPosition | null;
   batchNo: number;
+  /** In this run, without those that an earlier one had refused as well. */
   rejected: number;
+  /** With those, since the round began that the load follows; undefined where there are no rounds. */
+  rejectedInRound: number | undefined;
   /** People may change these at any time; each commit returns the current values. */
   limits: Pick<LeaseView, "batchSize" | "maxRejects" | "maxDeletePercent">;
   /** The target's mark from when the checkpoint of this load began; null while it is not known. */

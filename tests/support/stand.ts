@@ -1,7 +1,7 @@
 import { inject } from "vitest";
 import type { Registry } from "../../src/connectors/registry.ts";
 import { type RunningPart, startApi } from "../../src/main/api.ts";
-import { ownSource } from "../../src/main/own-source.ts";
+import { ownConnections, ownSource } from "../../src/main/own-source.ts";
 import { startRunner } from "../../src/main/runner.ts";
 import type { MetaStore } from "../../src/meta-store/meta-store.ts";
 import { createLog, type Log } from "../../src/observability/log.ts";
@@ -13,8 +13,8 @@ export interface Stand {
   readonly database: TestDatabase;
   readonly store: MetaStore;
   query: TestDatabase["query"];
-  /** In this process, as is the runner. */
-  startApi(log?: Log): Promise<RunningPart & { readonly url: string }>;
+  /** In this process, as is the runner. `isBeside`: it knows, as with `npm start`, what the runner records by itself. */
+  startApi(log?: Log, isBeside?: boolean): Promise<RunningPart & { readonly url: string }>;
   /** It records the changes of the database by itself, as `npm start` does. */
   startRunner(log?: Log): Promise<void>;
   stopRunner(): Promise<void>;
@@ -57,7 +57,10 @@ export async function openStand({ settings = {}, registry, database: given }: St
     database,
     store: database.openStore(),
     query: database.query,
-    startApi: async (log = SILENT) => started(await startApi(database.settings, database.urls, log)),
+    async startApi(log = SILENT, isBeside = false) {
+      const { settings, urls } = database;
+      return started(await startApi(settings, urls, log, undefined, isBeside ? ownConnections(settings, urls) : []));
+    },
     async startRunner(log = SILENT) {
       const { settings, urls, url } = database;
       runner = started(await startRunner(settings, urls, log, undefined, ownSource(settings, urls, url)));

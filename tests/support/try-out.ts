@@ -10,7 +10,7 @@ export interface TryOut extends Bench {
 
 export async function openTryOut(settings: Record<string, string> = {}, registry?: Registry): Promise<TryOut> {
   const bench = await openBench(settings, registry);
-  const api = await bench.startApi();
+  const api = await bench.startApi(undefined, true);
   return {
     ...bench,
     url: api.url,

@@ -175,6 +175,7 @@ async function executeRound(
   isFirst: boolean,
 ): Promise<EarlyEnd | undefined> {
   const load = await session.target("keys");
+  load.progress.rejectedInRound = 0;
   await guardRound(load, round, keys);
   const stop =
     (await moveKeys(load, round, keys)) ?? (mayLackKeys ? await refuseRowsWithoutKey(load, round) : undefined);
