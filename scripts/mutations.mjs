@@ -1856,6 +1856,14 @@ export const MUTATIONS = [
     tests: [SLOT_CHANGES],
   },
   {
+    name: "slot: the position of a whole compare passes over commits that nobody can see yet",
+    file: "src/connectors/postgres/changes/slot/slot-log.ts",
+    replace: [
+      ["lsn: confirmed, slotLsn", "lsn: readSnapshotText(snapshot).running.size === 0 ? written : confirmed, slotLsn"],
+    ],
+    tests: [SLOT_CHANGES],
+  },
+  {
     name: "slot: what is visible and not on the disk yet is passed over",
     file: "src/connectors/postgres/changes/slot/slot-log.ts",
     replace: [["if (lsnNumber(flushed) >= lsnNumber(written)) return flushed;", 'if (written !== "") return flushed;']],

@@ -123,19 +123,30 @@ it("a server that falls silent while it writes to its disk ends the round, and n
 });
 
 describe("a commit that waits for a standby", () => {
-  it("is decoded before it can be seen, and is left for a later round", async () => {
-    const films = await source.follow(FILMS);
-    const start = await films.start();
+  /** Ends when the standby is no longer waited for. */
+  const updateUntilStandbyAnswers = async (update: string): Promise<() => Promise<void>> => {
     await source.query("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
     await source.query("SELECT pg_reload_conf()");
     const waiting = await source.connect();
     await waiting.query("SET synchronous_commit = on");
     const [{ pid }] = (await waiting.query("SELECT pg_backend_pid() AS pid")).rows;
-    const committed = waiting.query("UPDATE content.film SET title = 'waits' WHERE id = 5");
+    const committed = waiting.query(update);
     await until("it waits for the standby", async () => {
       const [row] = await source.query("SELECT wait_event FROM pg_stat_activity WHERE pid = $1", [pid]);
       return row?.["wait_event"] === "SyncRep";
     });
+    return async () => {
+      await source.query("SELECT pg_cancel_backend($1)", [pid]);
+      await committed;
+      await source.query("ALTER SYSTEM RESET synchronous_standby_names");
+      await source.query("SELECT pg_reload_conf()");
+    };
+  };
+
+  it("is decoded before it can be seen, and is left for a later round", async () => {
+    const films = await source.follow(FILMS);
+    const start = await films.start();
+    const standbyAnswers = await updateUntilStandbyAnswers("UPDATE content.film SET title = 'waits' WHERE id = 5");
     const [decoded] = await source.query(
       `SELECT count(*)::int AS rows FROM pg_logical_slot_peek_binary_changes('changes', NULL, NULL, 'proto_version', '1', 'publication_names', 'changes')
         WHERE position('waits'::bytea IN data) > 0`,
@@ -154,12 +165,23 @@ describe("a commit that waits for a standby", () => {
     const watched = { pipelineId: "p", position: between, tables: ["content.film", "content.rating"] };
     expect(await watch.changedSince([watched])).toEqual([]);
     await watch.forgetSeen([watched]);
-    await source.query("SELECT pg_cancel_backend($1)", [pid]);
-    await committed;
+    await standbyAnswers();
     expect(await watch.changedSince([watched])).toEqual(["p"]);
     expect(await films.since(between)).toEqual({ kind: "keys", changes: 1, keys: keys(5) });
-    await source.query("ALTER SYSTEM RESET synchronous_standby_names");
-    await source.query("SELECT pg_reload_conf()");
+  });
+
+  it("is not passed over by a whole compare, whose snapshot names no transaction that is running", async () => {
+    const films = await source.follow(FILMS);
+    const standbyAnswers = await updateUntilStandbyAnswers("UPDATE content.film SET title = 'late' WHERE id = 7");
+    const compared = await films.start();
+    // Nothing that has a greater number has ended.
+    expect(compared.snapshot).toMatch(/:$/);
+    const watch = source.watch();
+    const watched = { pipelineId: "p", position: compared, tables: ["content.film", "content.rating"] };
+    await watch.forgetSeen([watched]);
+    await standbyAnswers();
+    expect(await watch.changedSince([watched])).toEqual(["p"]);
+    expect(await films.since(compared)).toEqual({ kind: "keys", changes: 1, keys: keys(7) });
   });
 });
 

@@ -20,14 +20,14 @@ export function slotLog(config: PostgresSourceConfig, slot: string): ChangeLog {
   const disk = openDisk(config);
   return {
     async begin(client, beginning) {
-      const before = await readBefore(client, slot);
+      const confirmed = await readConfirmed(client, slot);
       await client.query(beginning);
       return {
         async read(tables, named): Promise<Recording> {
           const facts = await readSlotRecording(rememberingPlans(client), slot, tables, named);
           return { facts, problems: slotProblems(facts, slot, tables), prints: slotPrints(facts, slot) };
         },
-        changesOf: (tables, recording) => readChanges({ client, slot, disk, before, tables, recording }),
+        changesOf: (tables, recording) => readChanges({ client, slot, disk, confirmed, tables, recording }),
       };
     },
     async hasChangedSince(session, { lsn }) {
@@ -38,21 +38,13 @@ export function slotLog(config: PostgresSourceConfig, slot: string): ChangeLog {
   };
 }
 
-/** Read before the snapshot of the round. Null: there is no such slot, or the server is a standby. */
-interface BeforeSnapshot {
-  /** Up to here, what all pipelines had seen is forgotten. */
-  readonly confirmed: string | null;
-  /** Up to here, the WAL was on the disk. */
-  readonly flushed: string | null;
-}
+const CONFIRMED = `
+  SELECT s.confirmed_flush_lsn::text AS confirmed FROM pg_replication_slots s WHERE s.slot_name = $1`;
 
-const BEFORE = `
-  SELECT (SELECT s.confirmed_flush_lsn FROM pg_replication_slots s WHERE s.slot_name = $1)::text AS confirmed,
-         CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_flush_lsn() END::text AS flushed`;
-
-async function readBefore(client: Client, slot: string): Promise<BeforeSnapshot> {
-  const { rows } = await client.query<{ confirmed: string | null; flushed: string | null }>(BEFORE, [slot]);
-  return rows[0] ?? { confirmed: null, flushed: null };
+/** Up to where what all pipelines had seen is forgotten. Undefined: there is no such slot, or it is not one that decodes. */
+async function readConfirmed(client: Client, slot: string): Promise<string | undefined> {
+  const { rows } = await client.query<{ confirmed: string | null }>(CONFIRMED, [slot]);
+  return rows[0]?.confirmed ?? undefined;
 }
 
 const NOW = `
@@ -63,17 +55,20 @@ interface OpenedChanges {
   readonly client: Client;
   readonly slot: string;
   readonly disk: Disk;
-  readonly before: BeforeSnapshot;
+  /** Where the slot was before the snapshot of the round. */
+  readonly confirmed: string | undefined;
   readonly tables: readonly FollowedTable[];
   readonly recording: Recording;
 }
 
 async function readChanges(opened: OpenedChanges): Promise<RoundChanges> {
-  const { client, slot, disk, before } = opened;
+  const { client, slot, disk, confirmed } = opened;
   const { rows } = await client.query<Record<"snapshot" | "written" | "database", string>>(NOW);
   const { snapshot = "", written = "", database = null } = rows[0] ?? {};
-  const slotLsn = before.confirmed ?? undefined;
-  let place: LogPlace = { snapshot, lastChange: null, forgotten: {}, lsn: firstLsn(before, snapshot), slotLsn };
+  // Nothing was decoded yet. Commits before the slot's own place are visible, because every position that it was moved by
+  // shows them. Of no other place is that known: a commit is on the disk before it is visible, for as long as a standby
+  // does not answer, and a snapshot does not tell of it, because it names no transaction above all that have ended.
+  let place: LogPlace = { snapshot, lastChange: null, forgotten: {}, lsn: confirmed, slotLsn: confirmed };
   return {
     database,
     get place() {
@@ -109,15 +104,6 @@ async function readChanges(opened: OpenedChanges): Promise<RoundChanges> {
   };
 }
 
-/**
- * Without having decoded anything: commits before the slot's own place are visible, because every position that it was
- * moved by shows them. And if no transaction was running, so are all that were on the disk before the snapshot.
- */
-function firstLsn({ confirmed, flushed }: BeforeSnapshot, snapshot: string): string | undefined {
-  const isQuiet = readSnapshotText(snapshot).running.size === 0;
-  return (isQuiet ? flushed : confirmed) ?? undefined;
-}
-
 const WENT_BACK = "The source went back to an earlier state: it was restored, or a standby took its place.";
 
 const isBefore = (lsn: string, other: string | undefined): boolean =>
@@ -127,9 +113,9 @@ async function whyChangesAreLost(
   { client, slot }: OpenedChanges,
   { lsn, slotLsn }: LogPlace,
 ): Promise<string | undefined> {
-  const { confirmed } = await readBefore(client, slot);
-  if (confirmed !== null && isBefore(confirmed, slotLsn)) return WENT_BACK;
-  if (lsn !== undefined && confirmed !== null && lsnNumber(confirmed) <= lsnNumber(lsn)) return undefined;
+  const confirmed = await readConfirmed(client, slot);
+  if (confirmed !== undefined && isBefore(confirmed, slotLsn)) return WENT_BACK;
+  if (lsn !== undefined && confirmed !== undefined && lsnNumber(confirmed) <= lsnNumber(lsn)) return undefined;
   return `The slot ${slot} is past changes that were not read yet: it was recreated, moved by somebody, or would have kept more WAL than its limit.`;
 }
 
