@@ -18,7 +18,7 @@ import { until } from "./until.ts";
 const FILMS = 600;
 const GENRES = 10;
 
-const QUERY = `
+export const QUERY = `
   SELECT f.id, f.title, (SELECT string_agg(g.name, ', ' ORDER BY g.name)
                            FROM content.film_genre fg JOIN content.genre g ON g.id = fg.genre_id
                           WHERE fg.film_id = f.id) AS genres
