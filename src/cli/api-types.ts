@@ -48,7 +48,7 @@ export type Pipeline = {
   readonly follow: {
     /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
     readonly check_every_seconds: number;
-    /** Compare the whole mart when more of its keys than this are concerned. */
+    /** Compare the whole mart when more of its keys than this are concerned. Up to 1,000 keys are never too many, and more than 1,000,000 always are. */
     readonly full_compare_above_percent: number;
     /** Compare the whole mart when more rows than this have changed. */
     readonly max_changes: number;
@@ -346,7 +346,7 @@ export interface Operations {
         readonly follow?: {
           /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
           readonly check_every_seconds?: number;
-          /** Compare the whole mart when more of its keys than this are concerned. */
+          /** Compare the whole mart when more of its keys than this are concerned. Up to 1,000 keys are never too many, and more than 1,000,000 always are. */
           readonly full_compare_above_percent?: number;
           /** Compare the whole mart when more rows than this have changed. */
           readonly max_changes?: number;
@@ -500,7 +500,7 @@ export interface Operations {
       readonly follow?: {
         /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds?: number;
-        /** Compare the whole mart when more of its keys than this are concerned. */
+        /** Compare the whole mart when more of its keys than this are concerned. Up to 1,000 keys are never too many, and more than 1,000,000 always are. */
         readonly full_compare_above_percent?: number;
         /** Compare the whole mart when more rows than this have changed. */
         readonly max_changes?: number;
@@ -597,7 +597,7 @@ export interface Operations {
       readonly follow: {
         /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds: number;
-        /** Compare the whole mart when more of its keys than this are concerned. */
+        /** Compare the whole mart when more of its keys than this are concerned. Up to 1,000 keys are never too many, and more than 1,000,000 always are. */
         readonly full_compare_above_percent: number;
         /** Compare the whole mart when more rows than this have changed. */
         readonly max_changes: number;
@@ -798,7 +798,7 @@ export interface Operations {
     answer: {
       readonly pipeline: string;
       readonly connection: string;
-      /** PAUSED or FAILED: no change starts a run. */
+      /** PAUSED: no change starts a run. FAILED: a change starts one a minute later if the trouble may pass, or if the source did not record its changes and does so again; another configuration starts one, too. Otherwise a person has to. */
       readonly status: "IDLE" | "RUN_REQUESTED" | "RUNNING" | "PAUSE_REQUESTED" | "CANCEL_REQUESTED" | "PAUSED" | "FAILED";
       /** False: no change starts a run. */
       readonly enabled: boolean;
@@ -1399,7 +1399,7 @@ export interface Operations {
       readonly follow?: {
         /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds?: number;
-        /** Compare the whole mart when more of its keys than this are concerned. */
+        /** Compare the whole mart when more of its keys than this are concerned. Up to 1,000 keys are never too many, and more than 1,000,000 always are. */
         readonly full_compare_above_percent?: number;
         /** Compare the whole mart when more rows than this have changed. */
         readonly max_changes?: number;
@@ -1577,7 +1577,7 @@ export interface Operations {
       readonly follow: {
         /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds: number;
-        /** Compare the whole mart when more of its keys than this are concerned. */
+        /** Compare the whole mart when more of its keys than this are concerned. Up to 1,000 keys are never too many, and more than 1,000,000 always are. */
         readonly full_compare_above_percent: number;
         /** Compare the whole mart when more rows than this have changed. */
         readonly max_changes: number;
@@ -1755,7 +1755,7 @@ export interface Operations {
       readonly follow: {
         /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds: number;
-        /** Compare the whole mart when more of its keys than this are concerned. */
+        /** Compare the whole mart when more of its keys than this are concerned. Up to 1,000 keys are never too many, and more than 1,000,000 always are. */
         readonly full_compare_above_percent: number;
         /** Compare the whole mart when more rows than this have changed. */
         readonly max_changes: number;
@@ -1952,7 +1952,7 @@ export interface Operations {
       readonly follow?: {
         /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds?: number;
-        /** Compare the whole mart when more of its keys than this are concerned. */
+        /** Compare the whole mart when more of its keys than this are concerned. Up to 1,000 keys are never too many, and more than 1,000,000 always are. */
         readonly full_compare_above_percent?: number;
         /** Compare the whole mart when more rows than this have changed. */
         readonly max_changes?: number;
@@ -2048,7 +2048,7 @@ export interface Operations {
       readonly follow: {
         /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds: number;
-        /** Compare the whole mart when more of its keys than this are concerned. */
+        /** Compare the whole mart when more of its keys than this are concerned. Up to 1,000 keys are never too many, and more than 1,000,000 always are. */
         readonly full_compare_above_percent: number;
         /** Compare the whole mart when more rows than this have changed. */
         readonly max_changes: number;
@@ -2185,7 +2185,7 @@ export interface Operations {
       readonly follow?: {
         /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds?: number;
-        /** Compare the whole mart when more of its keys than this are concerned. */
+        /** Compare the whole mart when more of its keys than this are concerned. Up to 1,000 keys are never too many, and more than 1,000,000 always are. */
         readonly full_compare_above_percent?: number;
         /** Compare the whole mart when more rows than this have changed. */
         readonly max_changes?: number;
@@ -2281,7 +2281,7 @@ export interface Operations {
       readonly follow: {
         /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds: number;
-        /** Compare the whole mart when more of its keys than this are concerned. */
+        /** Compare the whole mart when more of its keys than this are concerned. Up to 1,000 keys are never too many, and more than 1,000,000 always are. */
         readonly full_compare_above_percent: number;
         /** Compare the whole mart when more rows than this have changed. */
         readonly max_changes: number;
@@ -2414,7 +2414,7 @@ export interface Operations {
       readonly follow?: {
         /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds?: number;
-        /** Compare the whole mart when more of its keys than this are concerned. */
+        /** Compare the whole mart when more of its keys than this are concerned. Up to 1,000 keys are never too many, and more than 1,000,000 always are. */
         readonly full_compare_above_percent?: number;
         /** Compare the whole mart when more rows than this have changed. */
         readonly max_changes?: number;
@@ -2580,7 +2580,7 @@ export interface Operations {
       readonly follow?: {
         /** How often each runner asks the source for changes. Changes start a run only then, so a larger number also means fewer runs, each with more changes. */
         readonly check_every_seconds?: number;
-        /** Compare the whole mart when more of its keys than this are concerned. */
+        /** Compare the whole mart when more of its keys than this are concerned. Up to 1,000 keys are never too many, and more than 1,000,000 always are. */
         readonly full_compare_above_percent?: number;
         /** Compare the whole mart when more rows than this have changed. */
         readonly max_changes?: number;

@@ -47,7 +47,9 @@ export const followSchema = z.strictObject({
     .min(1)
     .max(100)
     .default(30)
-    .describe("Compare the whole mart when more of its keys than this are concerned."),
+    .describe(
+      "Compare the whole mart when more of its keys than this are concerned. Up to 1,000 keys are never too many, and more than 1,000,000 always are.",
+    ),
   max_changes: z
     .int()
     .min(1)

@@ -69,6 +69,18 @@ describe("follow", () => {
     await bench.database.query("UPDATE etl.etl_pipelines SET enabled = false WHERE name = 'tagged'");
     expect((await bench.cli(["follow", "status"])).stderr).toMatch(/^tagged is disabled: no change starts a run\./m);
     await bench.database.query("UPDATE etl.etl_pipelines SET enabled = true WHERE name = 'tagged'");
+
+    await bench.create("broken", {
+      source_query: "SELECT f.id, 1 / f.id AS title FROM content.film f",
+      mode: "follow",
+      enabled: false,
+    });
+    await bench.database.query("UPDATE etl.etl_pipelines SET status = 'PAUSED' WHERE name = 'broken'");
+    await bench.database.query("UPDATE etl.etl_pipelines SET enabled = true WHERE name = 'broken'");
+    expect((await bench.cli(["follow", "status"])).stderr).toMatch(/^broken is PAUSED: no change starts a run\./m);
+    await bench.database.query("UPDATE etl.etl_pipelines SET status = 'FAILED' WHERE name = 'broken'");
+    expect((await bench.cli(["follow", "status"])).stderr).toMatch(/^broken is FAILED: it starts by itself only if /m);
+    expect((await bench.cli(["delete", "broken", "--yes"])).code).toBe(0);
   });
 
   it("script: names a pipeline that is left out on standard error, and fails", async () => {

@@ -166,14 +166,22 @@ const firstAndNext = (position: string): string => position.split(":").slice(0, 
 
 const mebibytes = (bytes: number): string => `${count(Math.ceil(bytes / 1024 ** 2))} MiB`;
 
+const NOTHING_STARTS = "no change starts a run";
+
+/** Of a pipeline that is enabled. */
+const WHAT_STARTS: Partial<Record<FollowStatus["status"], string>> = {
+  PAUSED: `PAUSED: ${NOTHING_STARTS}`,
+  FAILED:
+    "FAILED: it starts by itself only if the trouble may pass, once its source records its changes again, or with another configuration",
+};
+
 function sayNotes(cli: Cli, all: readonly FollowStatus[]): void {
   if (cli.isJson) return;
   const kept = new Map(all.flatMap(({ slot }) => (slot === null ? [] : [[slot.name, slot.kept_bytes]])));
   for (const [name, bytes] of kept) cli.terminal.say(`The slot ${name} keeps ${mebibytes(bytes)} of WAL.`);
   for (const { pipeline, status, enabled, following, compare_reason, note } of all) {
-    const resting = enabled ? (status === "FAILED" || status === "PAUSED") && status : "disabled";
-    if (resting)
-      cli.terminal.say(`${pipeline} is ${resting}: no change starts a run. vitrina status ${pipeline} says more.`);
+    const resting = enabled ? WHAT_STARTS[status] : `disabled: ${NOTHING_STARTS}`;
+    if (resting !== undefined) cli.terminal.say(`${pipeline} is ${resting}. vitrina status ${pipeline} says more.`);
     if (compare_reason !== null)
       cli.terminal.say(`${pipeline}: why the whole mart was last compared: ${compare_reason}`);
     if (!following) cli.terminal.say(`${pipeline}: the next run compares the whole mart.`);

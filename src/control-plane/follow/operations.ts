@@ -54,7 +54,11 @@ export type PlanAnswer = z.infer<typeof planSchema>;
 const statusSchema = z.object({
   pipeline: z.string(),
   connection: z.string(),
-  status: z.enum(PIPELINE_STATUSES).describe("PAUSED or FAILED: no change starts a run."),
+  status: z
+    .enum(PIPELINE_STATUSES)
+    .describe(
+      "PAUSED: no change starts a run. FAILED: a change starts one a minute later if the trouble may pass, or if the source did not record its changes and does so again; another configuration starts one, too. Otherwise a person has to.",
+    ),
   enabled: z.boolean().describe("False: no change starts a run."),
   following: z.boolean().describe("False: the next run compares everything."),
   position: z.string().nullable().describe("The snapshot of the source that is in the mart."),

@@ -20,7 +20,7 @@ import { sweep } from "./sweep.ts";
 
 /** A run that finds changes again and again leaves its slot to others; the watcher starts the next one. */
 const MOST_ROUNDS = 20;
-/** Whatever their share, so few keys are read faster one by one than with everything else. */
+/** Whatever their share, so few keys are read faster one by one than with everything else. People are told of both limits. */
 const FEW_KEYS = 1000;
 /** More than these are not gathered: everything is compared. */
 const MOST_KEYS = 1_000_000;
