@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { EXACT_TEXT_SETTINGS } from "../../src/connectors/postgres/data-session.ts";
 import { fitOf, sortAlike } from "../../src/connectors/postgres/type-fit.ts";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
+import { ownSource } from "../../src/main/own-source.ts";
 import { startRunner } from "../../src/main/runner.ts";
 import { createLog } from "../../src/observability/log.ts";
 import { connectForData } from "../../src/postgres/connection.ts";
@@ -192,10 +193,19 @@ async function createScenario({ pairs, misfit }: typeof scenario extends fc.Arbi
             ],
           }
         : { source_query };
-    return bench.create({ target_table: target, target_key: ["id"], batch_size: 100, ...tasks });
+    const follows = path === "followed" && { mode: "follow", follow: { check_every_seconds: 3600 } };
+    return bench.create({ target_table: target, target_key: ["id"], batch_size: 100, ...tasks, ...follows });
   };
-  return { pushed: await create("pushed"), streamed: await create("streamed"), passed: await create("rows") };
+  return {
+    table,
+    pushed: await create("pushed"),
+    streamed: await create("streamed"),
+    passed: await create("rows"),
+    followed: await create("followed"),
+  };
 }
+
+const PATHS = /_(pushed|streamed|rows|followed)/g;
 
 /** What a person sees of it. */
 async function outcome(pipeline: Pipeline) {
@@ -207,8 +217,8 @@ async function outcome(pipeline: Pipeline) {
     path: run.data_path,
     status: run.status,
     error_code: run.error_code,
-    error: run.error?.replace(/_(pushed|streamed|rows)/g, ""),
-    rejects: rejects.map(({ id, error }) => [id, (error as string).replace(/_(pushed|streamed|rows)/g, "")]),
+    error: run.error?.replace(PATHS, ""),
+    rejects: rejects.map(({ id, error }) => [id, (error as string).replace(PATHS, "")]),
     rows: await bench.rowsOf(pipeline.target_table),
   };
 }
@@ -222,7 +232,8 @@ it("every data path writes the same rows and refuses the same, for the same reas
   const { settings, urls } = bench.database;
   const log = createLog({ level: "silent" });
   const outcomes = async (withLoader: boolean, choose: (made: (typeof created)[number]) => Pipeline) => {
-    const runner = await startRunner(settings, withLoader ? urls : { ...urls, loader: undefined }, log);
+    const own = ownSource(settings, urls, bench.database.url);
+    const runner = await startRunner(settings, withLoader ? urls : { ...urls, loader: undefined }, log, undefined, own);
     const found = [];
     for (const made of created) found.push(await outcome(choose(made)));
     await runner.stop();
@@ -231,9 +242,16 @@ it("every data path writes the same rows and refuses the same, for the same reas
   const pushed = await outcomes(true, (made) => made.pushed);
   const streamed = await outcomes(false, (made) => made.streamed);
   const passed = await outcomes(false, (made) => made.passed);
+  const compared = await outcomes(true, (made) => made.followed);
+  // Each key is touched, and everything is as before.
+  for (const { table } of created)
+    await bench.query(`UPDATE ${table} SET id = id + 1000; UPDATE ${table} SET id = id - 1000`);
+  const followed = await outcomes(true, (made) => made.followed);
   const of = (all: typeof pushed) => all.map(({ path: _, ...rest }) => rest);
   expect(of(streamed)).toEqual(of(pushed));
   expect(of(passed)).toEqual(of(pushed));
+  expect(of(compared)).toEqual(of(pushed));
+  expect(of(followed)).toEqual(of(pushed));
   // The scenarios hold what they are there for: each path, rows that are refused, and types that stop a run.
   const paths = (all: typeof pushed) => [...new Set(all.flatMap(({ path }) => path ?? []))];
   expect([paths(pushed), paths(streamed), paths(passed)]).toEqual([["push-down"], ["stream"], ["rows"]]);
