@@ -7,7 +7,7 @@ import { runs } from "../support/seed.ts";
 import { until } from "../support/until.ts";
 import { roleEnvironment, spawnVitrina } from "../support/vitrina-process.ts";
 
-/** Random tables and types, batch sizes, changes, pauses and crashes: full and incremental loads end in the same target. */
+/** Random tables and types, batch sizes, changes, pauses and crashes: full and incremental loads, and marts that follow, end in the same target. */
 
 let bench: Bench;
 beforeAll(async () => {
@@ -66,6 +66,13 @@ async function runScenario({
   const full = await bench.create({ ...common, max_delete_percent: 100, allow_empty: true });
   const cursor = { mode: "incremental", incremental_key: "modified", incremental_id_key: "k" };
   const incremental = await bench.create({ ...common, ...cursor });
+  const followed = await bench.create({
+    ...common,
+    mode: "follow",
+    max_delete_percent: 100,
+    allow_empty: true,
+    follow: { check_every_seconds: 3600 },
+  });
   let next = rows;
   for (const step of [undefined, ...changes]) {
     if (step !== undefined) {
@@ -74,16 +81,18 @@ async function runScenario({
         INSERT INTO ${table} (k, v) SELECT ${keyOf(keyType, "n")}, 'new' FROM generate_series(${next + 1}, ${next + step.insert}) n`);
       next += step.insert;
     }
-    for (const pipeline of [full, incremental]) {
+    for (const pipeline of [full, incremental, followed]) {
       await meet(step?.trouble ?? "none", pipeline);
       expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS" });
       expect(await bench.rowsOf(pipeline.target_table)).toEqual(await bench.rowsOf(table));
     }
   }
   await bench.query(`DELETE FROM ${table} WHERE abs(hashtext(k::text)) % ${changes[0]?.delete} = 0`);
-  expect(await bench.run(full)).toMatchObject({ status: "SUCCESS" });
-  expect(await bench.rowsOf(full.target_table)).toEqual(await bench.rowsOf(table));
-  expect(await bench.run(full)).toMatchObject({ rows_written: 0, rows_deleted: 0 });
+  for (const pipeline of [full, followed]) {
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS" });
+    expect(await bench.rowsOf(pipeline.target_table)).toEqual(await bench.rowsOf(table));
+    expect(await bench.run(pipeline)).toMatchObject({ rows_written: 0, rows_deleted: 0 });
+  }
 }
 
 /** Begins a run that does not get far; afterwards the usual runner is there to go on. */
@@ -117,6 +126,6 @@ async function pauseIfRunning(id: Parameters<Bench["store"]["requests"]["pause"]
   await until("nothing runs", async () => ["PAUSED", "IDLE"].includes((await bench.store.pipelines.get(id)).status));
 }
 
-it("R5 full and incremental loads end in the same target, whatever the types, sizes, changes, pauses and crashes", async () => {
+it("R5 full and incremental loads and marts that follow end in the same target, whatever the types, sizes, changes, pauses and crashes", async () => {
   await fc.assert(fc.asyncProperty(scenario, runScenario), { numRuns: runs(1, 10), endOnFailure: true });
 });
