@@ -19,17 +19,20 @@ export const targetMarkSchema = z.object({
   filled: z.boolean().optional(),
   /** Names of the columns that its rows were written with. Absent: not known. */
   columns: z.array(z.string()).readonly().optional(),
+  /** Which columns of a table these are: one that is dropped and added again gets another number, and is empty. */
+  numbers: z.record(z.string(), z.int()).readonly().optional(),
   /** The `rowsFingerprint` of whoever wrote it last. Absent: not known. */
   writtenBy: z.string().optional(),
 });
 export type TargetMark = Readonly<z.infer<typeof targetMarkSchema>>;
 
-export type TargetLoss = "missing" | "replaced" | "emptied" | "behind";
+export type TargetLoss = "missing" | "replaced" | "emptied" | "bared" | "behind";
 
 const WORDS: Record<TargetLoss, string> = {
   missing: "is gone",
   replaced: "is not the one that was written before: it was dropped and recreated, or swapped",
   emptied: "was emptied by somebody",
+  bared: "lost the values of a column that was dropped meanwhile",
   behind: "is older than the checkpoint: its database was restored from a backup, or is another one",
 };
 

@@ -6,35 +6,51 @@ interface Found {
   readonly identity: string;
   readonly storage: string;
   readonly asOf: string;
+  readonly numbers: Readonly<Record<string, number>>;
 }
 
-export async function takeTableMark(client: Client, name: TableName): Promise<TargetMark | null> {
-  const found = await find(client, name);
+/** `columns`: those that the load writes. */
+export async function takeTableMark(
+  client: Client,
+  name: TableName,
+  columns: readonly string[],
+): Promise<TargetMark | null> {
+  const found = await find(client, name, columns);
   return found === undefined ? null : { ...found, filled: !(await isEmpty(client, name)) };
 }
 
 export async function tableLossSince(
   client: Client,
   name: TableName,
-  { identity, storage, asOf, filled }: TargetMark,
+  columns: readonly string[],
+  { identity, storage, asOf, filled, numbers = {} }: TargetMark,
 ): Promise<TargetLoss | undefined> {
-  const found = await find(client, name);
+  const found = await find(client, name, columns);
   if (found === undefined) return "missing";
   if (identity !== undefined && identity !== found.identity) return "replaced";
   if (filled === false) return undefined;
   if (filled === true && (await isEmpty(client, name))) return "emptied";
+  // A restored dump counts its columns anew.
+  if (
+    identity !== undefined &&
+    columns.some((column) => column in numbers && numbers[column] !== found.numbers[column])
+  )
+    return "bared";
   if (storage === undefined || asOf === undefined || storage === found.storage) return undefined;
   return (await hasRowBefore(client, name, asOf)) ? undefined : "emptied";
 }
 
-async function find(client: Client, name: TableName): Promise<Found | undefined> {
+async function find(client: Client, name: TableName, columns: readonly string[]): Promise<Found | undefined> {
   const { rows } = await client.query(
-    `SELECT oid AS identity, relfilenode AS storage, pg_snapshot_xmax(pg_current_snapshot()) AS "asOf"
+    `SELECT oid AS identity, relfilenode AS storage, pg_snapshot_xmax(pg_current_snapshot()) AS "asOf",
+            (SELECT json_object_agg(attname, attnum) FROM pg_attribute
+              WHERE attrelid = oid AND attnum > 0 AND NOT attisdropped AND attname = ANY ($2)) AS numbers
        FROM pg_class WHERE oid = to_regclass($1)`,
-    [quoteTable(name)],
+    [quoteTable(name), columns],
   );
   const [row] = rows;
-  return row === undefined ? undefined : { identity: row.identity, storage: row.storage, asOf: row.asOf };
+  if (row === undefined) return undefined;
+  return { identity: row.identity, storage: row.storage, asOf: row.asOf, numbers: JSON.parse(row.numbers ?? "{}") };
 }
 
 async function isEmpty(client: Client, name: TableName): Promise<boolean> {
