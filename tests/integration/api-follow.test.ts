@@ -196,11 +196,20 @@ describe("validate and saving", () => {
     expect(found.map(({ code, severity }) => `${severity} ${code}`)).toEqual([
       "error CHANGES_NOT_RECORDED",
       "warning FOLLOW_UNINDEXED",
+      "warning FOLLOW_UNCERTAIN",
     ]);
     expect(found[0]?.hint).toContain("vitrina follow script main");
     expect(found[1]?.hint).toContain("CREATE INDEX ON content.film_genre (genre_id)");
     const { warnings } = await save(films());
-    expect(warnings.map(({ code }: Told) => code)).toEqual(["CHANGES_NOT_RECORDED"]);
+    expect(warnings.map(({ code }: Told) => code)).toEqual(["CHANGES_NOT_RECORDED", "FOLLOW_UNCERTAIN"]);
+  });
+
+  it("warn where nothing ever compares the whole mart, with the line to add", async () => {
+    const ofSweep = (found: Told[]) => found.filter(({ pointer }) => pointer === "/sweep");
+    const hint = expect.stringMatching(/^Add sweep: "7d"/);
+    expect(ofSweep(await problemsOf(films()))).toMatchObject([{ code: "FOLLOW_UNCERTAIN", severity: "warning", hint }]);
+    expect(ofSweep(await problemsOf(films({ sweep: "7d" })))).toEqual([]);
+    expect(ofSweep(await problemsOf(films({ mode: "full" })))).toEqual([]);
   });
 
   it("warn of a publication that would carry the table of changes along, and say what to do about it", async () => {
@@ -324,7 +333,7 @@ describe("the script", () => {
     const text = await script();
     await api.database.query(text);
     await api.database.query(text);
-    expect(await problemsOf(films())).toMatchObject([{ code: "FOLLOW_UNINDEXED" }]);
+    expect(await problemsOf(films({ sweep: "7d" }))).toMatchObject([{ code: "FOLLOW_UNINDEXED" }]);
     const { body } = await api.get("/pipelines/films/follow/plan");
     expect(body.tables.map(({ recording }: { recording: string }) => recording)).toEqual(Array(3).fill("recorded"));
 

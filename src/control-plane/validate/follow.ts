@@ -34,6 +34,17 @@ export async function checkFollow(
   if (plan.refusals.length > 0) return;
   await checkRecording(validator, source, plan, depth);
   if (depth === "whole") await checkIndexes(validator, source, plan);
+  checkSweep(validator);
+}
+
+/** Following brings changes of the source only; nothing else would ever show that a row is wrong. */
+function checkSweep({ config, findings }: Validator): void {
+  if (config.sweep !== null) return;
+  const message =
+    "Without a sweep no row is compared that no change concerns: what somebody else changes in the mart stays.";
+  const hint =
+    'Add sweep: "7d", or a time of your own such as sweep: "0 3 * * 0 Europe/Moscow"; it reads the whole query.';
+  findings.add(new VitrinaError("FOLLOW_UNCERTAIN", message, { hint }), "/sweep", "warning");
 }
 
 async function checkRecording(
