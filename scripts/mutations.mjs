@@ -1191,6 +1191,12 @@ export const MUTATIONS = [
     tests: [CHANGE_SCRIPT],
   },
   {
+    name: "changes: the owner of a partitioned table cannot add partitions to it any more",
+    file: "src/connectors/postgres/changes/trigger-script.ts",
+    replace: [["WHERE c.relkind = 'p' AND NOT", "WHERE c.relkind = 'x' AND NOT"]],
+    tests: [CHANGE_SCRIPT],
+  },
+  {
     name: "changes: the script calls functions by the search path of whoever runs it",
     file: "src/connectors/postgres/changes/script.ts",
     replace: [["SET LOCAL search_path = pg_catalog, pg_temp;\n", ""]],

@@ -401,6 +401,58 @@ describe("rights", () => {
       await expect(owner.query("DELETE FROM vitrina.changes")).rejects.toMatchObject({ code: "42501" });
     });
 
+    it("goes on adding partitions that a superuser has recorded, but cannot record another table in its place", async () => {
+      const sale = keyedTable("shop", "sale", ID, ["day"]);
+      await owner.query(`CREATE TABLE shop.sale (id bigint, day date) PARTITION BY RANGE (day);
+        CREATE TABLE shop.old PARTITION OF shop.sale FOR VALUES FROM ('2025-01-01') TO ('2026-01-01') PARTITION BY LIST (id);
+        CREATE TABLE shop.attached (id bigint, day date)`);
+      const next = `next_${name}`;
+      await source.query(
+        `CREATE ROLE ${next}; GRANT USAGE, CREATE ON SCHEMA shop TO ${next}; ALTER TABLE shop.old OWNER TO ${next}`,
+      );
+      await source.install([sale]);
+      const add = (name: string, to: string, values: string) =>
+        `CREATE TABLE shop.${name} PARTITION OF shop.${to} FOR VALUES ${values}`;
+      await owner.query(add("january", "sale", "FROM ('2026-01-01') TO ('2026-02-01')"));
+      await owner.query(
+        "ALTER TABLE shop.sale ATTACH PARTITION shop.attached FOR VALUES FROM ('2026-02-01') TO ('2026-03-01')",
+      );
+      // The owner of one of its parts.
+      await source.query(`SET ROLE ${next}; ${add("first", "old", "IN (1)")}; RESET ROLE`);
+      await owner.query("INSERT INTO shop.sale VALUES (1, '2025-05-05'), (2, '2026-01-05'), (3, '2026-02-05')");
+      expect((await recorded()).map((row) => row["new"])).toEqual([{ id: "1" }, { id: "2" }, { id: "3" }]);
+      // An outsider to the schema cannot name the function.
+      const trigger = `CREATE TRIGGER t AFTER INSERT ON shop.film FOR EACH ROW EXECUTE FUNCTION vitrina.${recorderName(sale)}()`;
+      await expect(owner.query(trigger)).rejects.toMatchObject({ code: "42501" });
+      // Nor does the trigger stay on what was a partition.
+      await owner.query(
+        "ALTER TABLE shop.sale DETACH PARTITION shop.january; INSERT INTO shop.january VALUES (4, '2026-01-06')",
+      );
+      expect(await recorded()).toHaveLength(3);
+
+      // Another owner is let in when the script has run again, and until then the difference says so.
+      const last = `last_${name}`;
+      await source.query(
+        `CREATE ROLE ${last}; GRANT USAGE, CREATE ON SCHEMA shop TO ${last}; ALTER TABLE shop.sale OWNER TO ${last}`,
+      );
+      const march = `SET ROLE ${last}; ${add("march", "sale", "FROM ('2026-03-01') TO ('2026-04-01')")}; RESET ROLE`;
+      await expect(source.query(march)).rejects.toMatchObject({ code: "42501" });
+      const reader = await source.connect(source.urls.reader);
+      expect(await changesDiff(reader, [sale])).toMatchObject({
+        problems: [],
+        hindrances: [
+          {
+            relation: "shop.sale",
+            message: `The owner ${last} cannot add partitions to shop.sale: run the script again.`,
+          },
+        ],
+      });
+      await source.install([sale]);
+      expect(await changesDiff(reader, [sale])).toMatchObject({ problems: [], hindrances: [] });
+      await source.query(march);
+      await source.query(`DROP OWNED BY ${next}, ${last} CASCADE; DROP ROLE ${next}, ${last}`);
+    });
+
     it("does not act as the superuser who runs the script, by functions that fit its calls better", async () => {
       await owner.query(`CREATE FUNCTION shop.setval(text, bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN
           EXECUTE 'RESET ROLE'; EXECUTE 'ALTER ROLE ${name} SUPERUSER'; EXECUTE 'SET LOCAL ROLE vitrina_changes';
@@ -460,11 +512,18 @@ describe("the difference between what is recorded and what is needed", () => {
       problems: [
         { relation: "content.film", problem: "missing", message: "Changes of content.film are not recorded." },
       ],
+      hindrances: [],
       surplus: [],
       remarks: [],
     });
     await source.install([FILM]);
-    expect(await changesDiff(session, [FILM])).toEqual({ isInstalled: true, problems: [], surplus: [], remarks: [] });
+    expect(await changesDiff(session, [FILM])).toEqual({
+      isInstalled: true,
+      problems: [],
+      hindrances: [],
+      surplus: [],
+      remarks: [],
+    });
     await source.query("CREATE PUBLICATION all_of_it FOR ALL TABLES");
     expect(await changesDiff(session, [GENRE])).toEqual({
       isInstalled: true,
@@ -476,6 +535,7 @@ describe("the difference between what is recorded and what is needed", () => {
         },
         { relation: "content.genre", problem: "missing", message: "Changes of content.genre are not recorded." },
       ],
+      hindrances: [],
       surplus: [{ relation: "content.film", columns: "all" }],
       remarks: [expect.stringContaining("The publication all_of_it is FOR ALL TABLES")],
     });

@@ -25,8 +25,8 @@ export function inspectChanges(from: ChangesFrom | undefined): ChangesInspection
 
 async function changesState(session: SqlSession, tables: readonly FollowedTable[]): Promise<ChangesState> {
   const wanted = recordedTables(tables);
-  const { problems, remarks } = await changesDiff(session, wanted);
-  return stateOf(wanted, problems, remarks);
+  const { problems, hindrances, remarks } = await changesDiff(session, wanted);
+  return stateOf(wanted, problems, [...hindrances.map(({ message }) => message), ...remarks]);
 }
 
 async function scriptFor(session: SqlSession, { purpose, tables, isComplete }: ScriptRequest): Promise<string> {
@@ -36,7 +36,7 @@ async function scriptFor(session: SqlSession, { purpose, tables, isComplete }: S
   if (purpose === "install") return changesScript({ tables: wanted, reader });
   const diff = await changesDiff(session, wanted);
   const surplus = isComplete ? diff.surplus : [];
-  const concerned = new Set([...diff.problems, ...surplus].map(({ relation }) => relation));
+  const concerned = new Set([...diff.problems, ...diff.hindrances, ...surplus].map(({ relation }) => relation));
   const changed = wanted.filter((table) => concerned.has(recordedName(table)));
   const abandoned = surplus.filter(({ columns }) => columns === "all").map(({ relation }) => relation);
   return [
@@ -46,9 +46,15 @@ async function scriptFor(session: SqlSession, { purpose, tables, isComplete }: S
   ].join("");
 }
 
-function remarksOn({ problems, surplus }: Pick<ChangesDiff, "problems" | "surplus">): readonly string[] {
+/** As comments of the script. */
+function remarksOn({
+  problems,
+  hindrances,
+  surplus,
+}: Pick<ChangesDiff, "problems" | "hindrances" | "surplus">): readonly string[] {
   return [
     ...problems.map(({ message }) => message),
+    ...hindrances.map(({ message }) => message),
     ...surplus.map(({ relation, columns }) =>
       columns === "all"
         ? `No pipeline follows ${relation} any more: the end of this script takes it out of the recording.`

@@ -1,6 +1,6 @@
 import type { SqlSession } from "../../../domain/sql-session.ts";
 import type { ImageColumn } from "../../../sql-analysis/follow-plan.ts";
-import { CHANGES_SCHEMA, inOrder, mergedTables, type RecordedTable, recordedName } from "./recorder.ts";
+import { CHANGES_SCHEMA, inOrder, mergedTables, type RecordedTable, recordedName, recorderName } from "./recorder.ts";
 import { readRecording } from "./recording.ts";
 import { type RecordingProblem, recordingProblems } from "./recording-problems.ts";
 import { changesScript, INSTALLING_LOCK } from "./script.ts";
@@ -68,6 +68,8 @@ export interface ChangesDiff {
   readonly isInstalled: boolean;
   /** What the script would add or put right. */
   readonly problems: readonly RecordingProblem[];
+  /** What it would put right, too, although every change is recorded. */
+  readonly hindrances: readonly { readonly relation: string; readonly message: string }[];
   /** Recorded, and needed by nobody who was asked. */
   readonly surplus: readonly SurplusRecording[];
   /** What a person should know. */
@@ -92,7 +94,7 @@ export async function changesDiff(session: SqlSession, tables: readonly Recorded
       const relation = recordedName(table);
       return { relation, problem: "missing", message: `Changes of ${relation} are not recorded.` };
     });
-    return { isInstalled: false, problems, surplus: [], remarks };
+    return { isInstalled: false, problems, hindrances: [], surplus: [], remarks };
   }
   const facts = await readRecording(session, tables, []);
   const surplus = facts.installed.flatMap(({ relation, columns }): SurplusRecording[] => {
@@ -102,5 +104,39 @@ export async function changesDiff(session: SqlSession, tables: readonly Recorded
     const others = columns.read.filter((column) => !readColumns.includes(column));
     return others.length === 0 ? [] : [{ relation, columns: others }];
   });
-  return { isInstalled: true, problems: recordingProblems(facts, tables), surplus, remarks };
+  const hindrances = await readHindrances(session, tables);
+  return { isInstalled: true, problems: recordingProblems(facts, tables), hindrances, surplus, remarks };
+}
+
+/** Owners since the script was run. */
+const HINDERED_OWNERS = `
+  WITH RECURSIVE tree (relation, recorder, oid) AS (
+    SELECT w.relation, p.oid, c.oid
+      FROM jsonb_to_recordset($1::jsonb) AS w (relation text, schema name, name name, recorder name)
+      JOIN pg_namespace n ON n.nspname = w.schema JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name
+      JOIN pg_namespace own ON own.nspname = '${CHANGES_SCHEMA}'
+      JOIN pg_proc p ON p.pronamespace = own.oid AND p.proname = w.recorder
+    UNION
+    SELECT t.relation, t.recorder, i.inhrelid FROM tree t JOIN pg_inherits i ON i.inhparent = t.oid
+  )
+  SELECT DISTINCT t.relation, r.rolname AS owner
+    FROM tree t JOIN pg_class c ON c.oid = t.oid AND c.relkind = 'p' JOIN pg_roles r ON r.oid = c.relowner
+   WHERE NOT has_function_privilege(r.oid, t.recorder, 'EXECUTE')
+   ORDER BY 1, 2`;
+
+async function readHindrances(
+  session: SqlSession,
+  tables: readonly RecordedTable[],
+): Promise<ChangesDiff["hindrances"]> {
+  const wanted = tables.map(({ schema, name }) => ({
+    relation: recordedName({ schema, name }),
+    schema,
+    name,
+    recorder: recorderName({ schema, name }),
+  }));
+  const { rows } = await session.query(HINDERED_OWNERS, [JSON.stringify(wanted)]);
+  return rows.map((row) => {
+    const [relation, owner] = [String(row["relation"]), String(row["owner"])];
+    return { relation, message: `The owner ${owner} cannot add partitions to ${relation}: run the script again.` };
+  });
 }

@@ -89,6 +89,14 @@ BEGIN
   LOOP
     EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', part.relation, part.tgname);
   END LOOP;
+  -- PostgreSQL gives the next partition its trigger as whoever makes it, who must be allowed to execute the function. To be
+  -- the trigger of another table it would have to be named, for which an owner lacks the schema.
+  FOR part IN ${TREE}
+    SELECT DISTINCT c.relowner::regrole AS owner FROM tree t JOIN pg_class c ON c.oid = t.oid
+     WHERE c.relkind = 'p' AND NOT has_function_privilege(c.relowner, format('vitrina.%I()', recorder), 'EXECUTE')
+  LOOP
+    EXECUTE format('GRANT EXECUTE ON FUNCTION vitrina.%I() TO %s', recorder, part.owner);
+  END LOOP;
 END
 $function$;
 `;
