@@ -1918,6 +1918,12 @@ export const MUTATIONS = [
     tests: [SLOT_CHANGES],
   },
   {
+    name: "slot: a partition without a replica identity is published as soon as it is made",
+    file: "src/connectors/postgres/changes/slot/script.ts",
+    replace: [["SELECT c.relkind = 'p' AND NOT EXISTS", "SELECT c.relkind = 'x' AND NOT EXISTS"]],
+    tests: [SLOT_CHANGES],
+  },
+  {
     name: "slot: a publication may leave rows out",
     file: "src/connectors/postgres/changes/slot/problems.ts",
     replace: [["if (part.hasRowFilter)", 'if (part.hasRowFilter && name === "")']],

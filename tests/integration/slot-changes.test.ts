@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { slotScript } from "../../src/connectors/postgres/changes/slot/script.ts";
+import { openSourceInspector } from "../../src/connectors/postgres/source-inspector.ts";
 import {
   type FollowedQuery,
   type FollowedSource,
@@ -286,11 +287,68 @@ describe("old values", () => {
       await source.query(`TRUNCATE content.${parts[1]}`);
       expect(await family.since(next)).toMatchObject({ kind: "everything" });
     }
-    await source.query("ALTER PUBLICATION changes ADD TABLE content.parts");
+    await source.query("ALTER PUBLICATION changes ADD TABLE content.parts_a, content.parts_b");
     const parts = await source.follow(child("parts"));
     await parts.start();
     await source.query("ALTER PUBLICATION changes SET (publish_via_partition_root = true)");
     await expect(parts.start()).rejects.toThrow("publish_via_partition_root = false");
+    await source.install([FILM, RATING]);
+  });
+});
+
+describe("the next partition of a table without a primary key", () => {
+  it("stops the mart until the script has run again, and never the application", async () => {
+    await source.query(`CREATE TABLE content.sale (id bigint, day date, title text) PARTITION BY RANGE (day);
+      CREATE TABLE content.sale_1 PARTITION OF content.sale FOR VALUES FROM ('2026-01-01') TO ('2026-02-01')`);
+    const table = keyedTable("content", "sale", ID, ["title"]);
+    const tables = [FILM, RATING, table];
+    await source.install(tables);
+    const query = "SELECT id, title FROM content.sale";
+    const sales = await source.follow({
+      query,
+      key: ["id"],
+      columns: [ID, { name: "title", type: "text" }],
+      tables: [table],
+    });
+    let start = await sales.start();
+    await source.query("INSERT INTO content.sale VALUES (1, '2026-01-05', 'a')");
+    await source.query(
+      "CREATE TABLE content.sale_2 PARTITION OF content.sale FOR VALUES FROM ('2026-02-01') TO ('2026-03-01')",
+    );
+    await source.query("INSERT INTO content.sale VALUES (2, '2026-02-05', 'b'), (3, '2026-02-06', 'c')");
+    await source.query("UPDATE content.sale SET title = title || '!'");
+    await source.query("DELETE FROM content.sale WHERE id = 3");
+    await expect(sales.start()).rejects.toMatchObject({
+      code: "CHANGES_NOT_RECORDED",
+      message: expect.stringMatching(/^content.sale_2 is not in the publication changes/),
+    });
+    await source.install(tables);
+    expect(await sales.since(start)).toMatchObject({ kind: "everything" });
+    start = await sales.start();
+    await source.query("UPDATE content.sale SET title = 'x'");
+    expect(await sales.since(start)).toEqual({ kind: "keys", changes: 2, keys: keys(1, 2) });
+    await source.install(tables);
+    expect(await sales.since(start)).toEqual({ kind: "keys", changes: 2, keys: keys(1, 2) });
+    // Nothing is to be done about the parts, nor about the whole, which nobody published.
+    const inspector = openSourceInspector({ ...source.config, allowedSchemas: ["content"], timeoutMs: 60_000 });
+    expect(await inspector.changesScript({ purpose: "diff", tables, isComplete: true })).toBe(
+      "-- The source records everything that its pipelines need.\n",
+    );
+    await inspector.close();
+
+    await source.query("ALTER PUBLICATION changes SET TABLE content.film, content.rating, content.sale");
+    await expect(sales.start()).rejects.toThrow(
+      /^The publication changes has all of content.sale, which has no primary key/,
+    );
+    await source.install(tables);
+    await sales.start();
+    // Without a partition there is nothing to publish yet.
+    await source.query("DROP TABLE content.sale_1, content.sale_2");
+    await source.install([table]);
+    await sales.start();
+    await source.query("DROP PUBLICATION changes");
+    await source.install([table]);
+    await sales.start();
     await source.install([FILM, RATING]);
   });
 });

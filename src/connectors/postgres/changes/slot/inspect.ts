@@ -39,7 +39,7 @@ async function scriptFor(
   const wanted = recordedTables(tables);
   const surplus = (await session.query(PUBLISHED, [slot])).rows
     .map((row) => parsed(row))
-    .filter((table) => !wanted.some((one) => recordedName(one) === recordedName(table)));
+    .filter(({ owners }) => !wanted.some((one) => owners.includes(recordedName(one))));
   const kept = isComplete ? [] : surplus;
   const whole = async (): Promise<string> =>
     wanted.length === 0 ? "" : slotScript({ name: slot, tables: wanted, kept, reader: await readerOf(session) });
@@ -66,6 +66,8 @@ interface PublishedTable {
   readonly name: string;
   /** Quoted; the parts of it whose replica identity is another than the default. */
   readonly identities: readonly string[];
+  /** Its name, and those of the tables that it is a partition of: one without a primary key is published by its partitions. */
+  readonly owners: readonly string[];
 }
 
 /** By its own name, and not together with one that it inherits from. */
@@ -73,7 +75,10 @@ const PUBLISHED = `
   SELECT n.nspname AS schema, c.relname AS name,
          (SELECT coalesce(jsonb_agg(part.oid::regclass::text ORDER BY part.oid), '[]')
             FROM (SELECT c.oid UNION SELECT relid FROM pg_partition_tree(c.oid)) AS t (oid)
-            JOIN pg_class part ON part.oid = t.oid AND part.relkind = 'r' AND part.relreplident <> 'd')::text AS identities
+            JOIN pg_class part ON part.oid = t.oid AND part.relkind = 'r' AND part.relreplident <> 'd')::text AS identities,
+         (SELECT jsonb_agg(jsonb_build_object('schema', s.nspname, 'name', o.relname))
+            FROM (SELECT c.oid UNION SELECT relid FROM pg_partition_ancestors(c.oid)) AS t (oid)
+            JOIN pg_class o ON o.oid = t.oid JOIN pg_namespace s ON s.oid = o.relnamespace)::text AS owners
     FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid
     JOIN pg_class c ON c.oid = r.prrelid JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE p.pubname = $1
@@ -83,7 +88,8 @@ const PUBLISHED = `
 
 function parsed(row: Record<string, unknown>): PublishedTable {
   const identities = JSON.parse(String(row["identities"])) as string[];
-  return { schema: String(row["schema"]), name: String(row["name"]), identities };
+  const owners = JSON.parse(String(row["owners"])) as Pick<PublishedTable, "schema" | "name">[];
+  return { schema: String(row["schema"]), name: String(row["name"]), identities, owners: owners.map(recordedName) };
 }
 
 function abandonedRemarks(table: PublishedTable): readonly string[] {

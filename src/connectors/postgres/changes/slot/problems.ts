@@ -85,7 +85,10 @@ function columnProblems({ published, publication }: SlotRecording, table: Record
 function partProblems(part: PublishedPart, slot: string, table: RecordedTable): readonly RecordingProblem[] {
   const { relation, name } = part;
   // Its partitions have the rows.
-  if (part.kind === "p") return [];
+  if (part.kind === "p") {
+    const isRisky = part.membership !== null && part.primaryKey.length === 0;
+    return isRisky ? [different(relation, withoutKey(name, slot))] : [];
+  }
   if (part.membership === null) return [missing(relation, `${name} is not in the publication ${slot}.`)];
   if (part.hasRowFilter) return [different(relation, `The publication ${slot} has only some rows of ${name}.`)];
   const needed = table.imageColumns.map((column) => column.name);
@@ -108,6 +111,9 @@ function partProblems(part: PublishedPart, slot: string, table: RecordedTable): 
     ),
   ];
 }
+
+const withoutKey = (name: string, slot: string): string =>
+  `The publication ${slot} has all of ${name}, which has no primary key: its next partition would have no replica identity, and then no row of ${name} could be updated or deleted. Run the script again: it publishes the partitions that there are.`;
 
 /** For the owner of the table. */
 function remedyFor({ name, primaryKey }: PublishedPart, needed: readonly string[]): string {

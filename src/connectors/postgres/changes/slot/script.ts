@@ -160,16 +160,44 @@ function identityScript({ schema, name, imageColumns }: RecordedTable): string {
 
 const OPTIONS = "publish = 'insert, update, delete, truncate', publish_via_partition_root = false";
 
+/**
+ * A partitioned table is published as a whole where it has a primary key, because every partition to come has that, too, and
+ * so a replica identity. Without one a new partition would be published before it has an identity, and no row of the whole
+ * table could be updated or deleted until this script has run again. So there the partitions that exist are published, and a
+ * new one is missing in the publication: the marts stop, and the application goes on.
+ */
+function wantedParts(tables: readonly PublishedName[]): string {
+  const names = tables.map(
+    ({ schema, name }) => `${literal(quoteTable({ schema, table: name }))}::pg_catalog.regclass`,
+  );
+  return `
+    SELECT part.relid AS oid
+      FROM pg_catalog.pg_class c
+     CROSS JOIN LATERAL (
+       SELECT c.relkind = 'p' AND NOT EXISTS (
+                SELECT FROM pg_catalog.pg_index x WHERE x.indrelid = c.oid AND x.indisprimary AND x.indimmediate AND x.indisvalid)
+     ) AS of_table (lacks_key)
+     CROSS JOIN LATERAL (
+       SELECT c.oid WHERE NOT lacks_key
+       UNION ALL
+       SELECT t.relid FROM pg_catalog.pg_partition_tree(c.oid) AS t WHERE lacks_key AND t.isleaf AND t.relid <> c.oid
+     ) AS part (relid)
+     WHERE c.oid IN (${names.join(", ")})`;
+}
+
 function publicationScript(name: string, tables: readonly PublishedName[]): string {
   const publication = quoteIdentifier(name);
-  const list = tables.map((table) => quoteTable({ schema: table.schema, table: table.name })).join(", ");
   const body = `
+DECLARE
+  wanted constant oid[] := ARRAY(SELECT DISTINCT p.oid FROM (${wantedParts(tables).trim()}) AS p ORDER BY p.oid);
+  list constant text := (SELECT pg_catalog.string_agg(p.oid::pg_catalog.regclass::text, ', ') FROM pg_catalog.unnest(wanted) AS p (oid));
+  part record;
 BEGIN
   IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication WHERE pubname = ${literal(name)}) THEN
     -- What was written while there was no publication cannot be decoded by most servers.
     PERFORM pg_catalog.pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replication_slots
       WHERE slot_name = ${literal(name)} AND database = current_database();
-    CREATE PUBLICATION ${publication} FOR TABLE ${list} WITH (${OPTIONS});
+    EXECUTE pg_catalog.concat('CREATE PUBLICATION ', ${literal(publication)}, ' FOR TABLE ' || list, ' WITH (', ${literal(OPTIONS)}, ')');
     RETURN;
   END IF;
   IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication WHERE pubname = ${literal(name)} AND NOT pubviaroot
@@ -178,20 +206,27 @@ BEGIN
   END IF;
   -- The slot never tells what a transaction wrote before its table was published, even if that ends later. So whoever
   -- is writing is waited for, as CREATE TRIGGER does.
-${tables.map((table) => lockUnlessPublished(name, table)).join("\n")}
-  ALTER PUBLICATION ${publication} SET TABLE ${list};
+  FOR part IN
+    SELECT w.oid::pg_catalog.regclass AS relation FROM pg_catalog.unnest(wanted) AS w (oid)
+     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_publication_rel r JOIN pg_catalog.pg_publication p ON p.oid = r.prpubid
+                        WHERE p.pubname = ${literal(name)} AND r.prrelid = w.oid)
+  LOOP
+    EXECUTE pg_catalog.format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', part.relation);
+  END LOOP;
+  IF list IS NOT NULL THEN
+    EXECUTE pg_catalog.concat('ALTER PUBLICATION ', ${literal(publication)}, ' SET TABLE ', list);
+    RETURN;
+  END IF;
+  FOR part IN
+    SELECT r.prrelid::pg_catalog.regclass AS relation
+      FROM pg_catalog.pg_publication_rel r JOIN pg_catalog.pg_publication p ON p.oid = r.prpubid WHERE p.pubname = ${literal(name)}
+  LOOP
+    EXECUTE pg_catalog.concat('ALTER PUBLICATION ', ${literal(publication)}, ' DROP TABLE ONLY ', part.relation);
+  END LOOP;
 END
 `;
   const quote = dollarQuote(body);
   return `DO ${quote}${body}${quote};`;
-}
-
-function lockUnlessPublished(publication: string, table: PublishedName): string {
-  const quoted = quoteTable({ schema: table.schema, table: table.name });
-  return `  IF NOT EXISTS (SELECT FROM pg_catalog.pg_publication_rel r JOIN pg_catalog.pg_publication p ON p.oid = r.prpubid
-                  WHERE p.pubname = ${literal(publication)} AND r.prrelid = ${literal(quoted)}::pg_catalog.regclass) THEN
-    LOCK TABLE ${quoted} IN SHARE ROW EXCLUSIVE MODE;
-  END IF;`;
 }
 
 /** A slot that the server has given up is of no use to anybody. */
