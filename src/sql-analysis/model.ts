@@ -18,6 +18,8 @@ export interface Expression {
   readonly isPlain: boolean;
   /** The two sides of COALESCE(x, y), or of a column that FULL JOIN USING merges. */
   readonly either?: readonly [Expression, Expression];
+  /** Of types that are not known, of which one may lose something by becoming the other. */
+  readonly mayBeConverted?: boolean;
   /** Of ARRAY[x, y]: x and y. */
   readonly items?: readonly Expression[];
   /** The type that it is cast to, as `pg_type` calls it. */

@@ -17,6 +17,8 @@ export interface QueryFacts {
   readonly timeTexts: readonly string[];
   /** Types of times that texts are cast to when the query runs. */
   readonly timesFromTexts: readonly string[];
+  /** Somewhere in it a value is converted without a cast in a way that loses something, such as digits: to a real. */
+  readonly losesByConversion: boolean;
   /** `schema.name` of the types that are compared in a way of their own. */
   readonly typesOfOwnEquality: readonly string[];
 }

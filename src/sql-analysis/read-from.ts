@@ -14,7 +14,7 @@ import {
 } from "./model.ts";
 import { type CteEntry, columnOf, cteOf, renamed, selectOf } from "./names.ts";
 import { readCondition } from "./read-condition.ts";
-import { isOfOneType } from "./types.ts";
+import { asMergedWith } from "./types.ts";
 
 /** Reads what stands in FROM. */
 
@@ -47,11 +47,10 @@ function join(fields: Fields, draft: BlockDraft, host: ReadingHost): JoinNode {
   for (const [name, value] of leftMerged) if (!rightMerged.has(name)) rightMerged.set(name, value);
   const type = jointype === "JOIN_INNER" ? "inner" : jointype === "JOIN_FULL" ? "full" : "left";
   for (const { name, left: one, right: other } of using) {
-    const both: Expression = { ...joined(["COALESCE(", one, ", ", other, ")"]), either: [one, other] };
-    const side = jointype === "JOIN_RIGHT" ? other : one;
-    // Of two types it is converted to one of them, or to a third: 0.1 of a real is 0.100000001490116 then.
-    const value = isOfOneType(one, other) ? side : { ...side, isOnlyEqual: true };
-    draft.scope.merged.set(name, jointype === "JOIN_FULL" ? both : value);
+    const { losesByConversion: mayBeConverted } = host.facts;
+    const both: Expression = { ...joined(["COALESCE(", one, ", ", other, ")"]), either: [one, other], mayBeConverted };
+    const [side, merged] = jointype === "JOIN_RIGHT" ? [other, one] : [one, other];
+    draft.scope.merged.set(name, jointype === "JOIN_FULL" ? both : asMergedWith(merged, side, mayBeConverted));
   }
   const wasMisplaced = draft.isMisplaced;
   draft.isMisplaced = wasMisplaced || type !== "inner";

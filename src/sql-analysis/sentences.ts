@@ -13,6 +13,8 @@ export const ONLY_EQUAL =
   "Something is computed from one of several values that are equal without being the same, as 1.0 and 1.00 are: of a group, DISTINCT, a window, a set operation or a FULL JOIN.";
 export const MIXED_TYPES =
   "A column of a set operation is used whose SELECTs have different types there, or types that the query does not say: cast them to one type.";
+export const CONVERTED =
+  "A column of USING is made of two types, or of types that the query does not say: cast both to one type.";
 
 /** What a partition is called that is not a window's. */
 export const DISTINCT_ON = "DISTINCT ON";

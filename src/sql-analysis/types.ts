@@ -109,9 +109,44 @@ export function isTheSame(position: number, value: Expression, link: PlaceLink):
   return block.grouping?.by.some(isSame) !== true && !block.partitions.some(({ by }) => by.some(isSame));
 }
 
-export function isOfOneType(one: Expression, other: Expression): boolean {
+function isOfOneType(one: Expression, other: Expression): boolean {
   const type = typeOfExpression(one)?.type;
   return type !== undefined && type === typeOfExpression(other)?.type;
+}
+
+/** Each is converted to any that comes after it. */
+const FAMILIES = [
+  ["smallint", "integer", "bigint", "numeric", "real", "double precision"],
+  ["date", "timestamp without time zone", "timestamp with time zone"],
+  ["character varying", "text"],
+];
+const OF_FLOATS: Readonly<Record<string, string>> = { real: "float4", "double precision": "float8" };
+
+/**
+ * A side of a column that USING makes of two. Of two types it is converted to one of them, or to a third. What
+ * is equal stays so, except where digits are lost: 0.1 becomes 0.100000001490116 by way of a real.
+ */
+export function asMergedWith(other: Expression, side: Expression, mayBeConverted: boolean): Expression {
+  if (isOfOneType(side, other)) return side;
+  const [type, another] = [typeWithoutLength(side), typeWithoutLength(other)];
+  const onlyEqual = { ...side, isOnlyEqual: true };
+  const family = FAMILIES.find((types) => types.includes(type ?? "") && types.includes(another ?? ""));
+  if (family !== undefined) {
+    const common = family[Math.max(family.indexOf(type ?? ""), family.indexOf(another ?? ""))] ?? "";
+    const castTo = OF_FLOATS[common];
+    if (castTo === undefined || type === common) return onlyEqual;
+    return { ...onlyEqual, parts: ["CAST(", ...side.parts, ` AS ${common})`], castTo };
+  }
+  const isConverted = mayBeConverted && (type === undefined || type !== another);
+  return isConverted ? { ...onlyEqual, isPlain: false, mayBeConverted } : onlyEqual;
+}
+
+/** Of a column that was merged before at least what it is made of, which loses as little. */
+function typeWithoutLength(expression: Expression): string | undefined {
+  const column = soleColumn(expression);
+  const made = Object.keys(OF_FLOATS).find((name) => OF_FLOATS[name] === expression.castTo);
+  const type = column === undefined ? (typeOfExpression(expression)?.type ?? made) : typeOfColumn(column)?.type;
+  return type?.replace(/\(.*\)/, "");
 }
 
 /** Of the same type, whose equal values are the same. */

@@ -20,6 +20,7 @@ import { Level } from "./outer-joins.ts";
 import { isLeaf, type PlaceLink, type TablePlace } from "./places.ts";
 import { canBeRead, canProvide } from "./rows-of-query.ts";
 import {
+  CONVERTED,
   DISTINCT_ON,
   globalWindow,
   MIXED_TYPES,
@@ -29,6 +30,7 @@ import {
   widerWindow,
 } from "./sentences.ts";
 import {
+  asMergedWith,
   columnOfOwnEquality,
   isAlike,
   isConvertedInSteps,
@@ -238,7 +240,10 @@ class Search {
 
   /** An expression that stands at a join of a SELECT (or above all of them), for the tuple that makes the change. */
   #resolve(expression: Expression, index: number, join: InnerNode | undefined): Expression | undefined {
-    if (!expression.isPlain) return undefined;
+    if (!expression.isPlain) {
+      const isUnknown = expression.mayBeConverted === true && expression.either === undefined;
+      return isUnknown ? this.#fail(CONVERTED) : undefined;
+    }
     const parts: (string | ColumnUse)[] = [];
     let isOnlyEqual = expression.isOnlyEqual === true;
     for (const part of expression.parts) {
@@ -296,9 +301,11 @@ class Search {
       if (!isJoined || !level.isThere(full) || level.mayDiffer(full, join)) continue;
       const side = [full.left, full.right].find((node) => leavesOf(node).includes(level.at as FromLeaf));
       const within = side === undefined ? [] : leavesOf(side);
-      const own = [one, other].find((value) => columnsIn(value).every(({ leaf }) => within.includes(leaf)));
-      if (own === undefined || columnsIn(own).length === 0) continue;
-      const resolved = this.#resolve(own, index, full);
+      const isWithin = (value: Expression): boolean => columnsIn(value).every(({ leaf }) => within.includes(leaf));
+      const [own, merged] = isWithin(one) ? [one, other] : [other, one];
+      if (!isWithin(own) || columnsIn(own).length === 0) continue;
+      const value = asMergedWith(merged, own, expression.mayBeConverted === true);
+      const resolved = this.#resolve(value, index, full);
       return resolved === undefined || isAlike(one, other) ? resolved : { ...resolved, isOnlyEqual: true };
     }
     return undefined;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Pipeline } from "../../src/domain/pipeline.ts";
 import { reasonOf, violations } from "../support/followed-marts.ts";
 import { type Bench, openBench } from "../support/pipelines.ts";
@@ -76,6 +76,42 @@ describe("a column with a collation of its own", () => {
     const run = await bench.run(mart);
     expect(run).toMatchObject({ status: "FAILED", error_code: "FOLLOW_REFUSED" });
     expect(run.error).toMatch(reason);
+  });
+});
+
+describe("a column that USING makes of two types, of which one loses digits by becoming the other", () => {
+  // 0.1 becomes 0.10000000149011612 by way of a real.
+  beforeEach(() =>
+    bench.query(`
+      CREATE TABLE IF NOT EXISTS content.mixed (id int, x numeric, v int); CREATE TABLE IF NOT EXISTS content.small (x real, w int);
+      CREATE TABLE IF NOT EXISTS content.large (x float8, u int); CREATE TABLE IF NOT EXISTS content.number (id float8, n int);
+      DELETE FROM content.mixed; DELETE FROM content.small; DELETE FROM content.large; DELETE FROM content.number;
+      INSERT INTO content.mixed VALUES (1, 0.1, 1), (2, 0.25, 1); INSERT INTO content.small VALUES (0.1, 1), (0.25, 2);
+      INSERT INTO content.large VALUES (0.1, 1), (0.25, 2), (0.10000000149011612, 3);
+      INSERT INTO content.number VALUES (0.10000000149011612, 1), (0.25, 2), (0.1, 3)`),
+  );
+
+  it.each([
+    [
+      "leads on by its value as it is converted",
+      "SELECT k.id, count(*) AS n, sum(v) AS v FROM content.mixed LEFT JOIN content.small USING (x) JOIN content.number k ON k.id = x GROUP BY k.id",
+      "id",
+    ],
+    [
+      "may be converted once more",
+      "SELECT x, sum(v) AS v FROM content.mixed LEFT JOIN content.small USING (x) LEFT JOIN content.large USING (x) GROUP BY x",
+      "x",
+    ],
+    [
+      "is the same by FULL JOIN",
+      "SELECT k.id, sum(v) AS v, sum(w) AS w FROM content.number k JOIN (content.mixed FULL JOIN content.small USING (x)) ON k.id = x GROUP BY k.id",
+      "id",
+    ],
+  ])("%s", async (_, sql, key) => {
+    const mart = await followed(sql, [key]);
+    await follows(mart, "UPDATE content.mixed SET v = v + 10");
+    await follows(mart, "UPDATE content.small SET w = w + 10");
+    await follows(mart, "DELETE FROM content.mixed WHERE id = 1");
   });
 });
 

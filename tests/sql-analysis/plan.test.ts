@@ -431,6 +431,22 @@ describe("refusals", () => {
     },
   );
 
+  it("what USING makes of types that the query does not say leads on where nothing is converted to a type that loses", async () => {
+    const sql = (one: string, other: string) =>
+      `SELECT k.id, count(*) AS n FROM (SELECT ${one} AS x FROM content.odd o) a LEFT JOIN (SELECT ${other} AS x FROM content.odd_too t) b USING (x) JOIN content.odd k ON k.id = x GROUP BY k.id`;
+    expect((await planOf(sql("abs(o.id)", "abs(t.id)"), "id")).refusals).toEqual([]);
+    expect((await planOf(sql("abs(o.id)", "abs(t.id)::bigint"), "id")).refusals).toEqual([]);
+    const { refusals } = await planOf(sql("abs(o.id)", "abs(t.small)"), "id");
+    expect(refusals).toContainEqual(expect.stringContaining("content.odd: A column of USING"));
+    // Without an index on an expression nothing would be found by it.
+    const wide = await planOf(
+      "SELECT k.name, count(*) AS n FROM content.rating r LEFT JOIN (SELECT g.id::bigint AS film_id FROM content.genre g) g USING (film_id) JOIN content.studio k ON k.id = film_id GROUP BY k.name",
+      "name",
+    );
+    expect(wide.refusals).toEqual([]);
+    expect(wide.statements["rating"]).toContain('r1."id" = r0."film_id"');
+  });
+
   it("what is cast to a type that is compared in a way of its own leads nowhere", async () => {
     const sql = (type: string) => `SELECT o.id, count(*) OVER (PARTITION BY o.said::${type}) AS n FROM content.odd o`;
     expect((await planOf(sql("text"), "id")).refusals).toEqual([]);

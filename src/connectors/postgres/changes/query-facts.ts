@@ -40,6 +40,9 @@ export async function readQueryFacts(session: SqlSession, query: string): Promis
       volatile: await volatileFunctions(session, view),
       timeTexts: await timeTexts(text, definition ?? "", timesFromTexts.length > 0),
       timesFromTexts,
+      losesByConversion: (await names(session, IMPLICIT_CASTS, [[view]])).some(
+        (type) => !KEEPS_WHAT_IS_EQUAL.test(type),
+      ),
       typesOfOwnEquality: await names(session, TYPES_OF_OWN_EQUALITY),
     };
   } finally {
@@ -151,17 +154,32 @@ async function relationsOf(session: SqlSession, view: string | undefined): Promi
   }));
 }
 
-/**
- * Types of times that the query reads from texts when it runs, in itself or in its views: a text may say 'today'. Such a
- * conversion, and no other, has its type followed by its collation in the stored tree.
- */
-const TIMES_FROM_TEXTS = `
+/** The query and its views. */
+const REACHED = `
   WITH RECURSIVE reached (relid) AS (
     SELECT unnest($1::oid[])
     UNION
     SELECT found[1]::oid FROM reached JOIN pg_rewrite r ON r.ev_class = reached.relid AND r.ev_type = '1'
      CROSS JOIN LATERAL regexp_matches(r.ev_action::text, ':relid (\\d+)', 'g') AS found
-  )
+  )`;
+
+/** Types that PostgreSQL converts values to where nobody has written a cast: by a function, or as they are. */
+const IMPLICIT_CASTS = `${REACHED}
+  SELECT DISTINCT format_type(coalesce(found[1], found[2])::oid, NULL) AS name
+    FROM reached JOIN pg_rewrite r ON r.ev_class = reached.relid AND r.ev_type = '1'
+   CROSS JOIN LATERAL regexp_matches(r.ev_action::text,
+     ':funcresulttype (\\d+) :funcretset \\w+ :funcvariadic \\w+ :funcformat 2 |'
+     ':resulttype (\\d+) (?::resulttypmod -?\\d+ )?:resultcollid \\d+ :(?:relabel|coerce)format 2 ', 'g') AS found`;
+
+/** Converted to these, values are equal to others exactly if they were before. */
+const KEEPS_WHAT_IS_EQUAL =
+  /^(smallint|integer|bigint|numeric|text|character varying|timestamp with(out)? time zone)(\[\])?$/;
+
+/**
+ * Types of times that the query reads from texts when it runs, in itself or in its views: a text may say 'today'. Such a
+ * conversion, and no other, has its type followed by its collation in the stored tree.
+ */
+const TIMES_FROM_TEXTS = `${REACHED}
   SELECT DISTINCT format_type(t.oid, NULL) AS name
     FROM reached JOIN pg_class c ON c.oid = reached.relid AND c.relkind = 'v'
     JOIN pg_rewrite r ON r.ev_class = c.oid AND r.ev_type = '1'
