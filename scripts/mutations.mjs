@@ -1550,8 +1550,20 @@ export const MUTATIONS = [
   },
   {
     name: "follow: a text of the query itself that becomes a time when it runs is let through",
-    file: "src/connectors/postgres/changes/query-facts.ts",
-    replace: [["if (castsTexts) return", "if (castsTexts && query === definition) return"]],
+    file: "src/connectors/postgres/changes/time-texts.ts",
+    replace: [["castsTexts ? [", "castsTexts && query === definition ? ["]],
+    tests: [FOLLOW_PLANS],
+  },
+  {
+    name: "follow: a time is overlooked where the text begins with something else",
+    file: "src/connectors/postgres/changes/time-texts.ts",
+    replace: [["/(?<![a-z])(now|", "/(?<![^])(now|"]],
+    tests: [FOLLOW_PLANS],
+  },
+  {
+    name: "follow: a text that is only printed otherwise is taken for a time",
+    file: "src/connectors/postgres/changes/time-texts.ts",
+    replace: [["> countOf(word, reprinted)", "> 0 * countOf(word, reprinted)"]],
     tests: [FOLLOW_PLANS],
   },
   {

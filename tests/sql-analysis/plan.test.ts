@@ -494,6 +494,33 @@ describe("refusals", () => {
   });
 
   it.each([
+    "o.at::date = ANY ('{today,yesterday}'::date[])",
+    "o.at::date = ANY ('{tomorrow}')",
+    "o.at::date <@ '[today,)'::daterange",
+    "o.at >= '00:00 today'::timestamptz",
+    "o.at >= '00:00yesterday'",
+    "ROW(o.at) < ROW('TODAY')",
+    `o.at::date = ANY ('{today}') AND o.said <> '{"a":"today"}'::jsonb::text`,
+    "'{today}'::text[]::date[] = '{}'",
+  ])("a time that is only a part of a text: %s", async (condition) => {
+    const { refusals } = await planOf(`SELECT o.id FROM content.odd o WHERE ${condition}`, "id");
+    expect(refusals.length).toBeGreaterThan(0);
+    for (const refusal of refusals) expect(refusal).toContain(": The query asks for the time ('");
+  });
+
+  it.each([
+    "o.said = 'what is new today'",
+    "o.said LIKE '%now%' OR o.said ~ '^(today|now)$'",
+    `'{"day":"today","at":["now"]}'::jsonb ? o.said`,
+    "o.said = ANY ('{ today, now }'::text[])",
+    "to_tsvector('simple', o.said) @@ 'now&later'::tsquery",
+    "o.said IN ('known', 'nowhere', 'todays')",
+    "o.said::date > '2020-01-01' AND o.said <> 'released today'",
+  ])("but not a text that is nothing but itself: %s", async (condition) => {
+    expect((await planOf(`SELECT o.id FROM content.odd o WHERE ${condition}`, "id")).refusals).toEqual([]);
+  });
+
+  it.each([
     ["o.said::date", "date"],
     ["ARRAY[o.said]::date[]", "date"],
     ["o.said::date[]", "date[]"],

@@ -2,8 +2,8 @@ import { VitrinaError } from "../../../domain/error-catalogue.ts";
 import type { SqlSession } from "../../../domain/sql-session.ts";
 import type { FactColumn, QueryFacts, RelationFacts } from "../../../sql-analysis/query-facts.ts";
 import { FUNCTIONS_CALLED, RELATIONS_REACHED } from "../../../sql-guard/audit-queries.ts";
-import { nodesIn } from "../../../sql-guard/mentions.ts";
 import { type Statement, statementsOf } from "../../../sql-guard/tree.ts";
+import { timeTexts } from "./time-texts.ts";
 
 /** Asks the source what it makes of a query that is to be followed. The query was examined before. */
 
@@ -188,28 +188,6 @@ const TIMES_FROM_TEXTS = `${REACHED}
     LEFT JOIN pg_range g ON t.oid IN (g.rngtypid, g.rngmultitypid)
     LEFT JOIN pg_type part ON part.oid = coalesce(g.rngsubtype, nullif(t.typelem, 0))
    WHERE 'D' IN (t.typcategory, part.typcategory)`;
-
-const TIME_TEXT = /^\s*(now|today|tomorrow|yesterday)\b/i;
-
-/** PostgreSQL turns 'today' into a date when it reads the query. As a text that is nothing but itself it is still there. */
-async function timeTexts(query: string, definition: string, castsTexts: boolean): Promise<readonly string[]> {
-  const [written, kept] = [await textsIn(query), await textsIn(definition)];
-  if (castsTexts) return [...new Set([...written, ...kept])];
-  return [...new Set(written)].filter(
-    (text) => written.filter((one) => one === text).length > kept.filter((one) => one === text).length,
-  );
-}
-
-async function textsIn(query: string): Promise<readonly string[]> {
-  const statements = await statementsOf(query);
-  const trees = Array.isArray(statements) ? (statements as readonly Statement[]) : [];
-  return trees.flatMap(({ node }) =>
-    [...nodesIn(node)].flatMap(({ kind, fields }) => {
-      const text = kind === "A_Const" ? (fields as { sval?: { sval?: string } }).sval?.sval : undefined;
-      return text !== undefined && TIME_TEXT.test(text) ? [text] : [];
-    }),
-  );
-}
 
 async function names(session: SqlSession, query: string, values?: unknown[]): Promise<readonly string[]> {
   const { rows } = await session.query(query, values);
