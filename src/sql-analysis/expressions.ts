@@ -23,7 +23,7 @@ export interface ExpressionPlace {
 
 const NOT_PLAIN: Expression = { parts: ["?"], isPlain: false };
 
-/** In steps of `WorkBudget`. A common table expression is read anew at each of its places. */
+/** In steps of `WorkBudget`. A common table expression is read again at each of its places. */
 const COST_OF_READING = 5;
 
 export function readExpression(node: unknown, place: ExpressionPlace): Expression {

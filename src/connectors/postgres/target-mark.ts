@@ -30,7 +30,7 @@ export async function tableLossSince(
   if (identity !== undefined && identity !== found.identity) return "replaced";
   if (filled === false) return undefined;
   if (filled === true && (await isEmpty(client, name))) return "emptied";
-  // A restored dump counts its columns anew.
+  // A restored dump numbers its columns again.
   if (
     identity !== undefined &&
     columns.some((column) => column in numbers && numbers[column] !== found.numbers[column])
