@@ -1663,6 +1663,48 @@ export const MUTATIONS = [
     tests: ["tests/integration/change-fingerprint.test.ts"],
   },
   {
+    name: "surroundings: a round does not notice a type that only an expression names",
+    file: "src/connectors/postgres/changes/follower.ts",
+    replace: [["...recording.prints, ...present.around }", "...recording.prints }"]],
+    tests: ["tests/integration/change-surroundings.test.ts"],
+  },
+  {
+    name: "surroundings: the watcher does not look at them",
+    file: "src/connectors/postgres/changes/altered.ts",
+    replace: [["view|type|setting", "view"]],
+    tests: ["tests/integration/change-surroundings.test.ts"],
+  },
+  {
+    name: "surroundings: a plan that was kept goes on with labels and settings of before",
+    file: "src/connectors/postgres/changes/follower.ts",
+    replace: [["areAlike(before.around, now.around)", "areAlike(now.around, now.around)"]],
+    tests: ["tests/integration/change-surroundings.test.ts"],
+  },
+  {
+    name: "surroundings: a text search configuration may be altered",
+    file: "src/connectors/postgres/changes/surroundings.ts",
+    replace: [["usesTextSearch: all.some(isTextSearch)", 'usesTextSearch: all.some(({ name }) => name === "")']],
+    tests: ["tests/integration/change-surroundings.test.ts"],
+  },
+  {
+    name: "surroundings: a virtual column searches texts unseen",
+    file: "src/connectors/postgres/changes/surroundings.ts",
+    replace: [["...ofColumns]", "...ofColumns.slice(0, 0)]"]],
+    tests: ["tests/integration/change-surroundings.test.ts"],
+  },
+  {
+    name: "surroundings: a setting of the database is not noticed",
+    file: "src/connectors/postgres/changes/surroundings.ts",
+    replace: [["lower(split_part(one, '=', 1)) = s.name", "split_part(one, '=', 1) = ''"]],
+    tests: ["tests/integration/change-surroundings.test.ts"],
+  },
+  {
+    name: "surroundings: a setting of the whole server is not noticed",
+    file: "src/connectors/postgres/changes/surroundings.ts",
+    replace: [["current_setting(s.name) FROM", "'' FROM"]],
+    tests: ["tests/integration/change-surroundings.test.ts"],
+  },
+  {
     name: "changes: a virtual column that is computed otherwise is not noticed",
     file: "src/connectors/postgres/changes/fingerprint.ts",
     replace: [["part.computed !== null", 'part.computed === ""']],

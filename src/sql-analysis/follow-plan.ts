@@ -5,6 +5,8 @@ import type { TextPlace } from "../domain/text-place.ts";
  * follow mode share; see `plan-follow.ts` for how a plan is made.
  */
 
+import type { QuerySurroundings } from "./query-facts.ts";
+
 /** A base table, or any other relation that stores rows. */
 interface RelationName {
   readonly schema: string;
@@ -62,6 +64,7 @@ export interface FollowPlan {
   readonly refusals: readonly FollowRefusal[];
   /** What a person should know: results that are not determined by the rows, for example. */
   readonly warnings: readonly string[];
+  readonly surroundings: QuerySurroundings;
   /**
    * The query for these keys alone, restricted inside as far as that is sound, and outside in any case. `keys` are texts
    * that can be cast to the types of the key columns. Columns and their order are those of the query.

@@ -79,6 +79,7 @@ async function planOf(
       ),
       ...warningsAboutTexts(facts),
     ],
+    surroundings: facts.surroundings,
     restrictedTo: budget.take(() => restricter(facts, positions, block, reader)),
   };
 }
@@ -128,6 +129,7 @@ function refusedPlan(facts: QueryFacts, key: readonly string[], refusals: readon
     tables: [],
     refusals,
     warnings: [],
+    surroundings: facts.surroundings,
     restrictedTo: restricter(facts, positions, nothing, new QueryReader(facts, new Map())),
   };
 }

@@ -21,7 +21,22 @@ export interface QueryFacts {
   readonly losesByConversion: boolean;
   /** `schema.name` of the types that are compared in a way of their own. */
   readonly typesOfOwnEquality: readonly string[];
+  readonly surroundings: QuerySurroundings;
 }
+
+/** What the rows depend on besides tables and views, and nobody records. */
+export interface QuerySurroundings {
+  /** Oids of the types that its expressions, or those of its views, name, and that did not come with PostgreSQL. */
+  readonly types: readonly string[];
+  /** It takes texts apart by a configuration of text search. */
+  readonly usesTextSearch: boolean;
+  /** Those that its functions heed, and that are left as the database has them. */
+  readonly settings: readonly string[];
+  /** What all that was like when the definition was read. */
+  readonly prints: Readonly<Record<string, string>>;
+}
+
+export const NO_SURROUNDINGS: QuerySurroundings = { types: [], usesTextSearch: false, settings: [], prints: {} };
 
 export interface FactColumn {
   readonly name: string;

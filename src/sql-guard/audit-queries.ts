@@ -174,6 +174,27 @@ const KEPT = `
 const TYPE_FIELDS = ":(?:consttype|resulttype|typid|row_typeid|array_typeid) (\\d+)";
 const TYPE_LISTS = ":(?:funccoltypes|coltypes) \\(o ([\\d ]+)\\)";
 
+/** Types that did not come with PostgreSQL, and that rules name; a dependency may be one that no field of the tree shows. */
+export const TYPES_NAMED = `${REACHED}${RULES}
+  , named AS (
+    SELECT found[1]::oid AS oid FROM rules CROSS JOIN LATERAL regexp_matches(tree, '${TYPE_FIELDS}', 'g') AS found
+    UNION
+    SELECT one::oid FROM rules CROSS JOIN LATERAL regexp_matches(tree, '${TYPE_LISTS}', 'g') AS found
+     CROSS JOIN LATERAL regexp_split_to_table(found[1], ' ') AS one
+    UNION
+    SELECT d.refobjid FROM rules CROSS JOIN LATERAL (${DEPENDENCIES}) AS d WHERE d.refclassid = 'pg_type'::regclass
+  )
+  SELECT oid::text AS oid FROM named WHERE oid >= ${FIRST_OWN_OID} ORDER BY named.oid`;
+
+/** What computes the virtual columns of the tables that are read. */
+export const FUNCTIONS_OF_COLUMNS = `${REACHED}
+  SELECT DISTINCT ${FACTS}
+    FROM reached
+    JOIN pg_attribute a ON a.attrelid = reached.relid AND a.attgenerated = 'v' AND NOT a.attisdropped
+    JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+   CROSS JOIN LATERAL regexp_matches(d.adbin::text, '${FUNCTION_FIELDS}', 'g') AS found
+    JOIN pg_proc p ON p.oid = found[1]::oid JOIN pg_namespace n ON n.oid = p.pronamespace`;
+
 /** Makes rows of a type that is not named: that of its first argument. */
 export const MAKES_ROWS = "^jsonb?_populate_record(set)?(_valid)?$";
 

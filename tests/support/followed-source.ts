@@ -9,6 +9,7 @@ import { watchChanges } from "../../src/connectors/postgres/changes/watch.ts";
 import type { PostgresSourceConfig } from "../../src/connectors/postgres/read-session.ts";
 import type { ChangesFrom, FollowPosition } from "../../src/domain/follow.ts";
 import type { FollowedTable, FollowPlan, ImagesOf } from "../../src/sql-analysis/follow-plan.ts";
+import { NO_SURROUNDINGS } from "../../src/sql-analysis/query-facts.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 
 /** A source whose changes are recorded, and plans that are written by hand. */
@@ -105,6 +106,7 @@ function planOf({ query, key, columns, tables }: WrittenQuery): () => Promise<Fo
     tables,
     refusals: [],
     warnings: [],
+    surroundings: NO_SURROUNDINGS,
     restrictedTo: (keys) => {
       const values = keys.map(
         (one) => `(${one.map((value, n) => `'${value.replaceAll("'", "''")}'::${typeOf(key[n] ?? "")}`).join(", ")})`,

@@ -3,8 +3,9 @@ import type { SqlSession } from "../../../domain/sql-session.ts";
 import type { WatchedPosition } from "../../follower.ts";
 import type { Fingerprint } from "./fingerprint.ts";
 import type { NamedRelation } from "./recording.ts";
+import { readSurroundings, surroundingsIn } from "./surroundings.ts";
 
-/** What a watcher notices although no row was changed: tables and views are not as a position has them. */
+/** What a watcher notices although no row was changed: tables, views, types and the like are not as a position has them. */
 
 /** The prints of these tables and views as they are now. */
 type PrintsOf = (tables: readonly NamedRelation[], views: readonly NamedRelation[]) => Promise<Fingerprint>;
@@ -20,7 +21,8 @@ export async function findAltered<P extends WatchedPosition>(
     tables,
     [...views].flatMap((view) => relationNamed(view) ?? []),
   );
-  return positions.filter(({ position }) => isAltered(position.fingerprint, present));
+  const around = await readSurroundings(session, surroundingsIn(positions.map(({ position }) => position.fingerprint)));
+  return positions.filter(({ position }) => isAltered(position.fingerprint, { ...present, ...around }));
 }
 
 /** By their oids: one that was dropped is missing, and so is its print. */
@@ -43,7 +45,7 @@ const namesAfter = (start: string, fingerprint: Fingerprint): readonly string[] 
   Object.keys(fingerprint).flatMap((name) => (name.startsWith(start) ? [name.slice(start.length)] : []));
 
 const WATCHED =
-  /^(table|parts of|computed columns of|storage of|trigger of|shape of|published|identity of|view) |^(server|timeline|slot|publication)$/;
+  /^(table|parts of|computed columns of|storage of|trigger of|shape of|published|identity of|view|type|setting) |^(server|timeline|slot|publication|text search)$/;
 
 function isAltered(before: Fingerprint, present: Fingerprint): boolean {
   return Object.entries(before).some(([name, print]) => WATCHED.test(name) && present[name] !== print);

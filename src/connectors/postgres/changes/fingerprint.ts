@@ -14,10 +14,10 @@ export interface ServerFacts {
   readonly database: string | null;
 }
 
-/** `ofLog`: what the log of changes adds. */
+/** `more`: what the log of changes adds, and the surroundings of the query. */
 export function fingerprintOf(
   facts: TableFacts,
-  ofLog: Fingerprint,
+  more: Fingerprint,
   server: ServerFacts,
   definition: string,
 ): Fingerprint {
@@ -28,7 +28,7 @@ export function fingerprintOf(
     ...tablePrints(facts.parts),
     ...columnPrints(facts.columns),
     ...shapePrints(facts.shapes),
-    ...ofLog,
+    ...more,
   };
 }
 
@@ -118,6 +118,10 @@ const SENTENCES: readonly (readonly [start: string, sentence: (relation: string)
   ["slot", () => "Changes are taken from elsewhere than before: from a slot instead of a table, or from another one."],
   ["change table", () => "The change table was removed and installed again."],
   ["publication", () => "The publication of the slot was altered, or recreated."],
+  ["type ", (type) => `The type ${type} was altered.`],
+  ["text search", () => "A configuration or a dictionary of text search was altered."],
+  ["setting ", (setting) => `The setting ${setting} was altered for the database or the reader.`],
+  ["value of ", (setting) => `The setting ${setting} was altered.`],
   ["query", () => "The query, its key, or what is derived from it is another than before."],
   ["view ", (view) => `The view ${view} was altered.`],
   ["table ", (table) => `${table} was dropped and made again.`],

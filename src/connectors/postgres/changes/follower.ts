@@ -3,6 +3,7 @@ import type { SqlSession } from "../../../domain/sql-session.ts";
 import type { Client } from "../../../postgres/connection.ts";
 import { quoteTable } from "../../../postgres/identifiers.ts";
 import type { FollowPlan } from "../../../sql-analysis/follow-plan.ts";
+import { NO_SURROUNDINGS, type QuerySurroundings } from "../../../sql-analysis/query-facts.ts";
 import { mentionsIn } from "../../../sql-guard/mentions.ts";
 import { statementsOf } from "../../../sql-guard/tree.ts";
 import type { Follower, FollowRequest, FollowRound } from "../../follower.ts";
@@ -19,9 +20,10 @@ import type { ChangeLog, Recording, RoundLog } from "./change-log.ts";
 import { openChangeLog } from "./change-logs.ts";
 import { definitionPrint, type Fingerprint, fingerprintOf } from "./fingerprint.ts";
 import { watchedTables } from "./recorder.ts";
-import { type NamedRelation, reachedFrom } from "./recording.ts";
+import { type NamedRelation, reachedFrom, type TableFacts } from "./recording.ts";
 import { openRoundIn } from "./round.ts";
 import { roundSession } from "./round-session.ts";
+import { areAlike, isAlone, surroundingsFrom, surroundingValues } from "./surroundings.ts";
 
 /** Derives the ways from the tables of a query to its key. The session is outside any transaction. */
 export type PlanMaker = (session: SqlSession, request: FollowRequest) => Promise<FollowPlan>;
@@ -36,29 +38,35 @@ export async function openFollower(
   const log = openChangeLog(config);
   const named = await relationsIn(request.query);
   // Before the plan: if something is altered in between, the first round notices.
-  let shape = await questions.ask((client) => readShape(client, named));
+  const { shape } = await questions.ask((client) => readPresent(client, named, NO_SURROUNDINGS));
   let plan = await questions.lend((session) => makePlan(session, request));
   let readable = await questions.ask((client) => readableTables(client, plan, named));
   // It connects again when there is another question, which is rare.
   await questions.close();
-  const planned = shape;
+  const first = plan.surroundings;
+  const planned: Present = { shape, around: first.prints };
+  let current = planned;
   const session = roundSession(config);
 
   const openRound = async (client: Client): Promise<FollowRound> => {
     const roundLog = await beginRound(client, config, log, readable);
-    const [exportedSnapshot, present] = await exportSnapshot(rememberingPlans(client), named);
-    if (present !== shape) {
+    const { surroundings } = plan;
+    const present = await readPresent(rememberingPlans(client), named, surroundings, "pg_export_snapshot()");
+    if (!isSame(current, present)) {
       await client.query("ROLLBACK");
       plan = await questions.lend((session) => makePlan(session, request));
       readable = await questions.ask((asked) => readableTables(asked, plan, named));
       await questions.close();
-      shape = present;
+      current = { shape: present.shape, around: plan.surroundings.prints };
       return openRound(client);
     }
     const recording = await requireRecorded(roundLog, plan, named);
     await client.query(PLAN_AS_USUAL);
     const changes = await roundLog.changesOf(plan.tables, recording);
-    const fingerprint = await takeFingerprint(client, recording, changes.database, definitionPrint(request, plan));
+    const more = { ...recording.prints, ...present.around };
+    const definition = definitionPrint(request, plan);
+    const fingerprint = await takeFingerprint(client, recording.facts, more, changes.database, definition);
+    const exportedSnapshot = present.more;
     const { giveUp, end: onClose } = session;
     return openRoundIn({ client, config, request, plan, changes, fingerprint, exportedSnapshot, giveUp, onClose });
   };
@@ -69,7 +77,7 @@ export async function openFollower(
     },
     openRound: () => session.begin(openRound),
     hasChangedSince: (position) => session.ask((asked) => log.hasChangedSince(asked, position, plan.tables)),
-    isCurrent: async () => (await session.ask((asked) => readShape(asked, named))) === planned,
+    isCurrent: async () => isSame(planned, await session.ask((asked) => readPresent(asked, named, first))),
     async close() {
       await session.giveUp();
       await questions.close();
@@ -98,18 +106,34 @@ const SHAPE = `
      SELECT md5(r.ev_action::text) FROM pg_rewrite r WHERE r.ev_class = relid AND r.ev_type = '1'
    ) AS one`;
 
-async function readShape(session: SqlSession, named: readonly NamedRelation[]): Promise<string> {
-  const { rows } = await session.query(SHAPE, [JSON.stringify(named)]);
-  return String(rows[0]?.["shape"]);
+/** What a plan is made from, and a fingerprint in part. */
+interface Present {
+  readonly shape: string;
+  readonly around: Fingerprint;
 }
 
-async function exportSnapshot(
+/** By one question, which may say more. */
+async function readPresent(
   session: SqlSession,
   named: readonly NamedRelation[],
-): Promise<readonly [snapshot: string, shape: string]> {
-  const { rows } = await session.query(`SELECT pg_export_snapshot() AS snapshot, (${SHAPE})`, [JSON.stringify(named)]);
-  return [String(rows[0]?.["snapshot"]), String(rows[0]?.["shape"])];
+  surroundings: QuerySurroundings,
+  more = "NULL",
+): Promise<Present & { readonly more: string }> {
+  const isMore = !isAlone(surroundings);
+  const { rows } = await session.query(
+    `SELECT ${more} AS more, (${SHAPE}), ${isMore ? surroundingsFrom(2) : "'{}'"} AS around`,
+    [JSON.stringify(named), ...(isMore ? surroundingValues(surroundings) : [])],
+  );
+  const row = rows[0] ?? {};
+  return {
+    more: String(row["more"]),
+    shape: String(row["shape"]),
+    around: JSON.parse(String(row["around"])) as Fingerprint,
+  };
 }
+
+const isSame = (before: Present, now: Present): boolean =>
+  before.shape === now.shape && areAlike(before.around, now.around);
 
 const READABLE = `
   SELECT n.nspname AS schema, c.relname AS table
@@ -161,10 +185,11 @@ async function requireRecorded(log: RoundLog, plan: FollowPlan, named: readonly 
 
 async function takeFingerprint(
   client: Client,
-  recording: Recording,
+  facts: TableFacts,
+  more: Fingerprint,
   database: string | null,
   definition: string,
 ): Promise<Fingerprint> {
   const { system = null, timeline = null } = await askServer(client);
-  return fingerprintOf(recording.facts, recording.prints, { system, timeline, database }, definition);
+  return fingerprintOf(facts, more, { system, timeline, database }, definition);
 }

@@ -3,6 +3,7 @@ import type { SqlSession } from "../../../domain/sql-session.ts";
 import type { FactColumn, QueryFacts, RelationFacts } from "../../../sql-analysis/query-facts.ts";
 import { FUNCTIONS_CALLED, RELATIONS_REACHED } from "../../../sql-guard/audit-queries.ts";
 import { type Statement, statementsOf } from "../../../sql-guard/tree.ts";
+import { findSurroundings } from "./surroundings.ts";
 import { timeTexts } from "./time-texts.ts";
 
 /** Asks the source what it makes of a query that is to be followed. The query was examined before. */
@@ -27,9 +28,14 @@ export async function readQueryFacts(session: SqlSession, query: string): Promis
       [String(FACTS_TIMEOUT_MS)],
     );
     await session.query(`CREATE TEMPORARY VIEW ${VIEW} AS\n${text}\n`);
-    const { rows } = await session.query(DEFINITION, [`pg_temp.${VIEW}`]);
-    const { view, definition, columns } = rows[0] as Record<string, string>;
+    const { rows: made } = await session.query("SELECT to_regclass($1)::oid::text AS view", [`pg_temp.${VIEW}`]);
+    const view = made[0]?.["view"] as string | undefined;
+    const { rows: calls } = await session.query(FUNCTIONS_CALLED, [[view]]);
     const timesFromTexts = await names(session, TIMES_FROM_TEXTS, [[view]]);
+    // Before the definition, which names labels and fields: if one is altered in between, the first round notices.
+    const surroundings = await findSurroundings(session, view, calls, timesFromTexts.length > 0);
+    const { rows } = await session.query(DEFINITION, [view]);
+    const { definition, columns } = rows[0] as Record<string, string>;
     return {
       query,
       definition: definition ?? "",
@@ -37,13 +43,14 @@ export async function readQueryFacts(session: SqlSession, query: string): Promis
       relations: await relationsOf(session, view),
       aggregates: await names(session, "SELECT DISTINCT proname::text AS name FROM pg_proc WHERE prokind = 'a'"),
       setReturning: await names(session, "SELECT DISTINCT proname::text AS name FROM pg_proc WHERE proretset"),
-      volatile: await volatileFunctions(session, view),
+      volatile: volatileFunctions(calls),
       timeTexts: await timeTexts(text, definition ?? "", timesFromTexts.length > 0),
       timesFromTexts,
       losesByConversion: (await names(session, IMPLICIT_CASTS, [[view]])).some(
         (type) => !KEEPS_WHAT_IS_EQUAL.test(type),
       ),
       typesOfOwnEquality: await names(session, TYPES_OF_OWN_EQUALITY),
+      surroundings,
     };
   } finally {
     // Fails only on a broken connection, which is then reported anyway.
@@ -117,8 +124,8 @@ const COLUMNS_OF = (relation: string): string => `(
      WHERE a.attrelid = ${relation} AND a.attnum > 0 AND NOT a.attisdropped)`;
 
 const DEFINITION = `
-  SELECT c.oid::text AS view, pg_get_viewdef(c.oid, false) AS definition, ${COLUMNS_OF("c.oid")} AS columns
-    FROM pg_class c WHERE c.oid = to_regclass($1)`;
+  SELECT pg_get_viewdef(c.oid, false) AS definition, ${COLUMNS_OF("c.oid")} AS columns
+    FROM pg_class c WHERE c.oid = $1::oid`;
 
 /** A table with a foreign table among its partitions or children is one, too. */
 const RELATIONS = `
@@ -194,9 +201,8 @@ async function names(session: SqlSession, query: string, values?: unknown[]): Pr
   return rows.map(({ name }) => String(name));
 }
 
-async function volatileFunctions(session: SqlSession, view: string | undefined): Promise<readonly string[]> {
-  const { rows } = await session.query(FUNCTIONS_CALLED, [[view]]);
-  const volatile = rows.filter(
+function volatileFunctions(calls: readonly Record<string, unknown>[]): readonly string[] {
+  const volatile = calls.filter(
     (row) => row["is_policy"] !== "true" && (row["volatility"] === "v" || dependsOnDay(row)),
   );
   return [...new Set(volatile.map(({ name }) => String(name)))];

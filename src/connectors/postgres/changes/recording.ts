@@ -118,7 +118,7 @@ const PARTS = `
    ORDER BY p.relation, p.oid`;
 
 /** Of domains what they are based on, of arrays their elements, of ranges their bounds, of composite types their fields. */
-const madeOf = (type: string): string => `
+export const madeOf = (type: string): string => `
     SELECT x.oid FROM pg_type t
      CROSS JOIN LATERAL (
        SELECT t.typbasetype UNION ALL SELECT t.typelem WHERE t.typcategory = 'A'
@@ -127,7 +127,8 @@ const madeOf = (type: string): string => `
      ) AS x (oid)
      WHERE t.oid = ${type} AND x.oid <> 0`;
 
-const makeupOf = (type: string): string => `
+/** Labels of an enum, and fields of a composite type: altering them changes what is read, and writes no row. */
+export const makeupOf = (type: string): string => `
     SELECT concat_ws(' ', e.enumtypid, e.enumsortorder, e.enumlabel) FROM pg_enum e WHERE e.enumtypid = ${type}
     UNION ALL
     SELECT concat_ws(' ', a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod)
