@@ -143,9 +143,12 @@ export const FUNCTIONS_BY_NAME = `
           p.proname = ANY ($2::text[]) AND 1 BETWEEN p.pronargs - p.pronargdefaults AND p.pronargs)
    ORDER BY 2`;
 
-/** Relations and functions have their own queries; columns and constraints go with their tables. */
+/**
+ * Relations and functions have their own queries; columns and constraints go with their tables. The server names the schema
+ * as SQL would write it, with quotes where it needs them; it is compared without.
+ */
 export const OTHER_OBJECTS = `${REACHED}${RULES}
-  SELECT DISTINCT o.type AS kind, o.schema, o.identity, (t.typtype = 'b' AND t.typelem = 0)::text AS base_type
+  SELECT DISTINCT o.type AS kind, (parse_ident(o.schema))[1] AS schema, o.identity, (t.typtype = 'b' AND t.typelem = 0)::text AS base_type
     FROM rules CROSS JOIN LATERAL (${DEPENDENCIES}) AS d
    CROSS JOIN LATERAL pg_identify_object(d.refclassid, d.refobjid, 0) AS o
     LEFT JOIN pg_type t ON d.refclassid = 'pg_type'::regclass AND t.oid = d.refobjid

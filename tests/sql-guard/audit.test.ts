@@ -97,6 +97,22 @@ describe("the audit", () => {
     await audit("SELECT id FROM content.event");
   });
 
+  it("takes types and collations of a schema for allowed by its name, whether or not that needs quotes", async () => {
+    await guarded.database.query(`CREATE SCHEMA "Odd.Shop"; GRANT USAGE ON SCHEMA "Odd.Shop" TO PUBLIC;
+      CREATE TYPE "Odd.Shop"."Mood" AS ENUM ('sad', 'ok'); CREATE DOMAIN "Odd.Shop"."Score" AS integer;
+      CREATE COLLATION "Odd.Shop"."Plain" FROM "C"`);
+    const names = ["Mood", "Score", "Plain"].map((name) => `"Odd.Shop"."${name}"`);
+    const [mood, score, plain] = names;
+    const query = `SELECT 'sad'::${mood} AS m, 1::${score} AS s FROM content.film_work WHERE title < 'a' COLLATE ${plain}`;
+    const withSchema = (schema: string) => ({ allowedSchemas: [...RULES.allowedSchemas, schema] });
+    await auditQuery(guarded.reader, query, withSchema("Odd.Shop"));
+    for (const other of ['"Odd.Shop"', "odd.shop", "Odd"]) {
+      const refused = auditQuery(guarded.reader, query, withSchema(other));
+      for (const name of names) await expect(refused).rejects.toThrow(`${name} is outside the allowed schemas`);
+    }
+    await guarded.database.query('DROP SCHEMA "Odd.Shop" CASCADE');
+  });
+
   it("counts the tables behind views that are made of one another, and what is selected from them", async () => {
     const doubled = Array.from(
       { length: 14 },
