@@ -294,6 +294,12 @@ export const MUTATIONS = [
     tests: [LOST_TARGET],
   },
   {
+    name: "target: a column that was dropped and put back counts as the old one",
+    file: "src/domain/target-mark.ts",
+    replace: [["if (columnIds === undefined) return", "if (columnIds === undefined || columnIds.length > 0) return"]],
+    tests: [LOST_TARGET, "tests/integration/follow.test.ts"],
+  },
+  {
     name: "target: one that another query has written meanwhile counts as the checkpoint's own",
     file: "src/domain/target-mark.ts",
     replace: [["if (writtenBy === undefined ||", "if (writtenBy === undefined || writtenBy.length > 0 ||"]],

@@ -19,25 +19,50 @@ export const targetMarkSchema = z.object({
   filled: z.boolean().optional(),
   /** Names of the columns that its rows were written with. Absent: not known. */
   columns: z.array(z.string()).readonly().optional(),
-  /** Which columns of a table these are: one that is dropped and added again gets another number, and is empty. */
-  numbers: z.record(z.string(), z.int()).readonly().optional(),
+  /** Of those, what tells each from another one of its name, as pairs. Absent: not known. */
+  columnIds: z
+    .array(z.tuple([z.string(), z.string()]))
+    .readonly()
+    .optional(),
   /** The `rowsFingerprint` of whoever wrote it last. Absent: not known. */
   writtenBy: z.string().optional(),
 });
 export type TargetMark = Readonly<z.infer<typeof targetMarkSchema>>;
 
-export type TargetLoss = "missing" | "replaced" | "emptied" | "bared" | "behind";
+type WholeLoss = "missing" | "replaced" | "emptied" | "behind";
 
-const WORDS: Record<TargetLoss, string> = {
+interface LostColumns {
+  readonly lostColumns: readonly string[];
+}
+
+export type TargetLoss = WholeLoss | LostColumns;
+
+const WORDS: Record<WholeLoss, string> = {
   missing: "is gone",
   replaced: "is not the one that was written before: it was dropped and recreated, or swapped",
   emptied: "was emptied by somebody",
-  bared: "lost the values of a column that was dropped meanwhile",
   behind: "is older than the checkpoint: its database was restored from a backup, or is another one",
 };
 
 export function describeLoss(target: string, loss: TargetLoss): string {
-  return `${target} ${WORDS[loss]}`;
+  if (typeof loss === "string") return `${target} ${WORDS[loss]}`;
+  const names = quoted(loss.lostColumns);
+  return `${target} has lost ${names}: dropped, and one of that name that is there now was added later`;
+}
+
+/**
+ * A column that was dropped and added again is empty in every row that is not written anew, although it has its name. One
+ * of which no mark was taken was gone when the others were marked.
+ */
+export function columnsLostSince(
+  { columns, columnIds }: TargetMark,
+  now: readonly (readonly [name: string, id: string])[],
+): LostColumns | undefined {
+  if (columnIds === undefined) return undefined;
+  const [before, found] = [new Map(columnIds), new Map(now)];
+  const written = columns ?? [...before.keys()];
+  const lostColumns = written.filter((name) => found.has(name) && found.get(name) !== before.get(name));
+  return lostColumns.length === 0 ? undefined : { lostColumns };
 }
 
 /**
@@ -58,6 +83,9 @@ export function columnsSince({ columns: before }: TargetMark, columns: readonly 
 }
 
 export function describeNewColumns(target: string, names: readonly string[]): string {
-  const quoted = names.map((name) => `"${name}"`).join(", ");
-  return `The rows of ${target} before the checkpoint were written without ${quoted}, which the query returns now`;
+  return `The rows of ${target} before the checkpoint were written without ${quoted(names)}, which the query returns now`;
+}
+
+function quoted(names: readonly string[]): string {
+  return names.map((name) => `"${name}"`).join(", ");
 }

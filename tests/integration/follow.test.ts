@@ -111,6 +111,24 @@ describe("a run in follow mode", () => {
     expect(reasonOf(await bench.run(films))).toBeUndefined();
   });
 
+  it.each(["by the run", "by a person"])(
+    "compares everything when the target got a lost column back %s",
+    async (by) => {
+      const mart = await bench.create(BY_HAND);
+      await bench.run(mart);
+      await bench.query(`ALTER TABLE ${mart.target_table} DROP genres`);
+      await bench.query("UPDATE content.film SET title = title || '!' WHERE id = 20");
+      expect(await bench.run(mart)).toMatchObject({ status: "FAILED", error_code: "TARGET_COLUMN_MISSING" });
+      if (by === "by a person") await bench.query(`ALTER TABLE ${mart.target_table} ADD genres text`);
+      else await bench.store.pipelines.update(mart.id, { add_columns: true }, { author: "test" });
+      const run = await bench.run(mart);
+      expect(run).toMatchObject({ status: "SUCCESS", error: null });
+      expect(reasonOf(run)).toMatch(/has lost "genres"/);
+      expect(await violations(bench, mart)).toEqual([]);
+      expect(reasonOf(await bench.run(mart))).toBeUndefined();
+    },
+  );
+
   it("compares everything when the target is another one, and what it wrote before is left alone", async () => {
     const moved = await bench.create(BY_HAND);
     await bench.run(moved);

@@ -221,6 +221,43 @@ describe("a column that the query returns only now", () => {
   });
 });
 
+/** As a message about a missing column advises. */
+const PUT_BACK: Record<string, (pipeline: Films) => Promise<unknown>> = {
+  "by the run": ({ id }) => bench.store.pipelines.update(id, { add_columns: true }, { author: "test" }),
+  "by a person": ({ target_table }) => bench.query(`ALTER TABLE ${target_table} ADD title text`),
+};
+
+describe("a column that the target has lost, and that was put back", () => {
+  it.each(Object.keys(PUT_BACK))("%s, is filled in the rows before the checkpoint, too", async (by) => {
+    const pipeline = await films(200);
+    await bench.run(pipeline);
+    await bench.query(`ALTER TABLE ${pipeline.target_table} DROP title`);
+    await add(pipeline, 201);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "FAILED", error_code: "TARGET_COLUMN_MISSING" });
+    await PUT_BACK[by]?.(pipeline);
+    const run = await bench.run(pipeline);
+    expect(run).toMatchObject({ status: "SUCCESS", rows_read: 201, rows_written: 201 });
+    expect(run.notes.join()).toMatch(/has lost "title".*: everything is read again/);
+    // Columns of a table have an order, which is another one now.
+    expect(await bench.query(`SELECT count(*)::int AS n FROM ${pipeline.target_table} WHERE title IS NULL`)).toEqual([
+      { n: 0 },
+    ]);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", notes: [], rows_written: 0 });
+  });
+
+  it("waits for a person where the target is not the pipeline's own", async () => {
+    const pipeline = await films(20);
+    await bench.run(pipeline);
+    await bench.store.pipelines.update(pipeline.id, { create_target: false }, { author: "test" });
+    await bench.query(`ALTER TABLE ${pipeline.target_table} DROP title, ADD title text`);
+    const run = await bench.run(pipeline);
+    expect(run).toMatchObject({ status: "FAILED", error_code: "TARGET_REPLACED", rows_read: 0 });
+    expect(run.error).toMatch(/has lost "title".* reset.* keep/);
+    await bench.store.state.keep(pipeline.id);
+    expect(await bench.run(pipeline)).toMatchObject({ status: "SUCCESS", rows_read: 0, notes: [] });
+  });
+});
+
 const UNFINISHED: [string, string][] = [
   ["full", "truncated"],
   ["full", "emptied by DELETE"],

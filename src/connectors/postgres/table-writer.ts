@@ -38,7 +38,6 @@ export interface TableWriterParts {
 /** One session, one transaction per batch: stage → apply. It is left open, so that the checkpoint commits with it. */
 export function tableWriter(parts: TableWriterParts): SinkWriter {
   const { client, table, load, resumed, deletesRows, commits, databaseMark, puller, giveBack } = parts;
-  const columns = table.columns.map(({ name }) => name);
   const begin = (prepare = async (_: Client): Promise<void> => undefined) =>
     inOpenTransaction(client, table.name, "BEGIN", async () => {
       await prepare(client);
@@ -50,8 +49,8 @@ export function tableWriter(parts: TableWriterParts): SinkWriter {
     resumed,
     warnings: table.warnings,
     commits,
-    takeMark: () => asking(table.name, () => takeTableMark(client, table.name, columns)),
-    lossSince: (mark) => asking(table.name, () => tableLossSince(client, table.name, columns, mark)),
+    takeMark: () => asking(table.name, () => takeTableMark(client, table)),
+    lossSince: (mark) => asking(table.name, () => tableLossSince(client, table, mark)),
     deletesRows,
     databaseMark,
     pull: puller?.pull,

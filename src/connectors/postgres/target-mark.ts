@@ -1,56 +1,54 @@
-import type { TargetLoss, TargetMark } from "../../domain/target-mark.ts";
+import { columnsLostSince, type TargetLoss, type TargetMark } from "../../domain/target-mark.ts";
 import type { Client } from "../../postgres/connection.ts";
 import { quoteTable, type TableName } from "../../postgres/identifiers.ts";
+import type { TargetTable } from "./target-table.ts";
+
+/** A table, and its columns that the load writes. */
+type Written = Pick<TargetTable, "name" | "columns">;
 
 interface Found {
   readonly identity: string;
   readonly storage: string;
   readonly asOf: string;
-  readonly numbers: Readonly<Record<string, number>>;
+  /** The number of a column is never given to another one of its table. */
+  readonly columnIds: [name: string, id: string][];
 }
 
-/** `columns`: those that the load writes. */
-export async function takeTableMark(
-  client: Client,
-  name: TableName,
-  columns: readonly string[],
-): Promise<TargetMark | null> {
-  const found = await find(client, name, columns);
-  return found === undefined ? null : { ...found, filled: !(await isEmpty(client, name)) };
+export async function takeTableMark(client: Client, table: Written): Promise<TargetMark | null> {
+  const found = await find(client, table);
+  return found === undefined ? null : { ...found, filled: !(await isEmpty(client, table.name)) };
 }
 
 export async function tableLossSince(
   client: Client,
-  name: TableName,
-  columns: readonly string[],
-  { identity, storage, asOf, filled, numbers = {} }: TargetMark,
+  table: Written,
+  mark: TargetMark,
 ): Promise<TargetLoss | undefined> {
-  const found = await find(client, name, columns);
+  const { name } = table;
+  const { identity, storage, asOf, filled } = mark;
+  const found = await find(client, table);
   if (found === undefined) return "missing";
   if (identity !== undefined && identity !== found.identity) return "replaced";
   if (filled === false) return undefined;
   if (filled === true && (await isEmpty(client, name))) return "emptied";
-  // A restored dump numbers its columns again.
-  if (
-    identity !== undefined &&
-    columns.some((column) => column in numbers && numbers[column] !== found.numbers[column])
-  )
-    return "bared";
+  const lost = columnsLostSince(mark, found.columnIds);
+  if (lost !== undefined) return lost;
   if (storage === undefined || asOf === undefined || storage === found.storage) return undefined;
   return (await hasRowBefore(client, name, asOf)) ? undefined : "emptied";
 }
 
-async function find(client: Client, name: TableName, columns: readonly string[]): Promise<Found | undefined> {
+async function find(client: Client, { name, columns }: Written): Promise<Found | undefined> {
   const { rows } = await client.query(
     `SELECT oid AS identity, relfilenode AS storage, pg_snapshot_xmax(pg_current_snapshot()) AS "asOf",
-            (SELECT json_object_agg(attname, attnum) FROM pg_attribute
-              WHERE attrelid = oid AND attnum > 0 AND NOT attisdropped AND attname = ANY ($2)) AS numbers
+            (SELECT json_agg(json_build_array(attname, attnum::text) ORDER BY attnum) FROM pg_attribute
+              WHERE attrelid = pg_class.oid AND attname = ANY ($2)) AS columns
        FROM pg_class WHERE oid = to_regclass($1)`,
-    [quoteTable(name), columns],
+    [quoteTable(name), columns.map((column) => column.name)],
   );
   const [row] = rows;
   if (row === undefined) return undefined;
-  return { identity: row.identity, storage: row.storage, asOf: row.asOf, numbers: JSON.parse(row.numbers ?? "{}") };
+  const { identity, storage, asOf } = row;
+  return { identity, storage, asOf, columnIds: JSON.parse(row.columns ?? "[]") };
 }
 
 async function isEmpty(client: Client, name: TableName): Promise<boolean> {

@@ -13,7 +13,7 @@ import { rowOf } from "./rows.ts";
 
 /** Tables that came with a dump of the whole database have other oids than before, and so has the meta-store itself. */
 const HOME = "'etl.etl_state'::regclass::oid::text";
-const KNOWN_MARK = `CASE WHEN target_mark ->> 'home' <> ${HOME} THEN target_mark - '{identity,storage}'::text[] ELSE target_mark END`;
+const KNOWN_MARK = `CASE WHEN target_mark ->> 'home' <> ${HOME} THEN target_mark - '{identity,storage,columnIds}'::text[] ELSE target_mark END`;
 export const newMark = (place: string): string => `${place}::jsonb || jsonb_build_object('home', ${HOME})`;
 
 const text = z.string().nullable();
