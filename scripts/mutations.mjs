@@ -23,6 +23,7 @@ const FOLLOW_STATE = "tests/conformance/follow-state.test.ts";
 const SWEEPS = "tests/integration/sweep.test.ts";
 const ALTERED_SOURCE = "tests/chaos/altered-source-follow.test.ts";
 const ALTERED_IN_ROUND = "tests/chaos/altered-in-round-follow.test.ts";
+const CHANGE_FINGERPRINT = "tests/integration/change-fingerprint.test.ts";
 const RESTORED_SOURCE = "tests/chaos/restored-source-follow.test.ts";
 const FOLLOW_KEPT = "tests/integration/follow-kept.test.ts";
 const KEPT_SESSIONS = "tests/integration/kept-sessions.test.ts";
@@ -1179,7 +1180,31 @@ export const MUTATIONS = [
     name: "watcher: a change that was seen and is gone is not missed",
     file: "src/connectors/postgres/changes/change-table.ts",
     replace: [['vanished("p.relations", "p.number",', 'vanished("p.relations", "NULL::bigint",']],
+    tests: [CHANGE_FINGERPRINT],
+  },
+  {
+    name: "changes: an older copy of the disk is followed on where no change is missing that is followed",
+    file: "src/connectors/postgres/changes/server-history.ts",
+    replace: [["if (lsnNumber(now.checkpoint) < lsnNumber(written))", "if (lsnNumber(now.checkpoint) < 0n)"]],
     tests: [RESTORED_SOURCE],
+  },
+  {
+    name: "changes: a source that was started again long ago is trusted",
+    file: "src/connectors/postgres/changes/server-history.ts",
+    replace: [['if (now.isOfStart === "t")', 'if (now.isOfStart !== "")']],
+    tests: [RESTORED_SOURCE],
+  },
+  {
+    name: "changes: every checkpoint counts as one of a start",
+    file: "src/connectors/postgres/changes/server-history.ts",
+    replace: [["CASE WHEN c.redo_lsn = c.checkpoint_lsn AND", "CASE WHEN c.redo_lsn <= c.checkpoint_lsn AND"]],
+    tests: [RESTORED_SOURCE],
+  },
+  {
+    name: "watcher: a source that was started again is overlooked",
+    file: "src/connectors/postgres/changes/altered.ts",
+    replace: [["timeline|start|slot", "timeline|slot"]],
+    tests: [CHANGE_FINGERPRINT],
   },
   {
     name: "changes: what had been forgotten may be remembered",
@@ -1197,7 +1222,7 @@ export const MUTATIONS = [
     name: "watcher: a standby that took over is overlooked",
     file: "src/connectors/postgres/changes/altered.ts",
     replace: [["^(server|timeline|", "^(server|"]],
-    tests: [RESTORED_SOURCE],
+    tests: [CHANGE_FINGERPRINT],
   },
   {
     name: "watcher: row-level security that is switched on is overlooked",

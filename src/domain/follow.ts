@@ -96,6 +96,8 @@ export const followPositionSchema = z.object({
   lastChange: z.object({ number: z.string(), xid: z.string() }).nullable(),
   /** The snapshot up to which changes of each table were forgotten: they are never remembered again. */
   forgotten: z.record(z.string(), z.string()).default({}),
+  /** The end of the source's WAL at that time: a server that was started again must have come at least that far before. */
+  written: z.string().optional(),
   /** Where changes come from a replication slot: the snapshot shows every commit before this place in the WAL. */
   lsn: z.string().optional(),
   /** Where the slot itself was then: it never goes back, unless its server does. */

@@ -168,12 +168,14 @@ async function backUp(): Promise<void> {
   server = await start("shop");
 }
 
-async function restore(): Promise<void> {
+async function restart(meanwhile?: () => void): Promise<void> {
   const { port } = server;
   await server.stop();
-  copy("backup", "shop");
+  meanwhile?.();
   server = await start("shop", port);
 }
+
+const restore = (): Promise<void> => restart(() => copy("backup", "shop"));
 
 it("an older copy of the disk is compared as a whole: a change that was seen is not there", async () => {
   await untilFollowed("UPDATE content.film SET title = 'before' WHERE id = 4");
@@ -183,6 +185,68 @@ it("an older copy of the disk is compared as a whole: a change that was seen is 
   await restore();
   await goBeyondPosition();
   await comparesEverything(/The change table lacks a change that was there before\./);
+});
+
+it("so is one that lacks no change that the mart follows: only where its WAL ended tells", async () => {
+  await untilFollowed("UPDATE content.film SET title = 'before' WHERE id = 4");
+  await backUp();
+  const { position: before } = await chaos.store.follow.get(films.id);
+  await ask(server, MANY);
+  await untilMoved(({ snapshot }) => snapshot !== before?.snapshot);
+  const { position } = await chaos.store.follow.get(films.id);
+  expect(position?.lastChange).toEqual(before?.lastChange);
+  await restore();
+  await goBeyondPosition();
+  await comparesEverything(/The source was started from an earlier state/);
+});
+
+it("a source that is only started again is followed on, unless nobody looks for so long that it cannot be told any more", async () => {
+  const isOfStart = (from: FollowPosition | null) => async () => {
+    const { position } = await chaos.store.follow.get(films.id);
+    return position !== null && position.fingerprint["start"] !== from?.fingerprint["start"];
+  };
+  await untilFollowed("UPDATE content.film SET title = 'before' WHERE id = 4");
+  const { position: first, lastCompareAt } = await chaos.store.follow.get(films.id);
+  await ask(server, "UPDATE content.film SET title = 'not followed yet' WHERE id = 8");
+  await restart();
+  let following = runner(server);
+  await until("the position belongs to the new start", isOfStart(first));
+  await until("the change is followed", isEqual);
+  // The session of somebody else dies, and with it all others: the server recovers without being started again.
+  await untilStatus(chaos, films, "IDLE");
+  const { position: second } = await chaos.store.follow.get(films.id);
+  // A commit takes all WAL before it to the disk. What a crash takes may have been in the mart, which would be compared.
+  await ask(server, "SELECT pg_logical_emit_message(true, 'flush', '')");
+  const [session] = await ask(
+    server,
+    "SELECT pg_sleep(1), pg_backend_pid() AS pid, pg_postmaster_start_time()::text AS started",
+  );
+  const held = new pg.Client({ connectionString: urlOf(server).href });
+  held.on("error", () => undefined);
+  await held.connect();
+  process.kill((await held.query("SELECT pg_backend_pid() AS pid")).rows[0].pid, "SIGKILL");
+  await until("the position belongs to the time after the crash", isOfStart(second));
+  await until("it can be asked again", () =>
+    ask(server, "SELECT").then(
+      () => true,
+      () => false,
+    ),
+  );
+  expect(await ask(server, "SELECT pg_postmaster_start_time()::text AS started")).toEqual([
+    { started: session?.["started"] },
+  ]);
+  await untilStatus(chaos, films, "IDLE");
+  expect((await chaos.store.follow.get(films.id)).lastCompareAt).toEqual(lastCompareAt);
+
+  await following.stop();
+  await restart();
+  await ask(server, MANY);
+  await ask(server, "CHECKPOINT");
+  following = runner(server);
+  await until("it compares everything", async () =>
+    (await lastRunOf(chaos, films)).notes.join().includes("has run for too long to tell"),
+  );
+  await untilStatus(chaos, films, "IDLE");
 });
 
 it.runIf(LONG)(

@@ -289,6 +289,12 @@ describe("what happens to the rest of a source", () => {
     });
     expect(await films.since(as("server", "1 2"))).toEqual(EVERYTHING(/^The source is another server or database/));
     expect(await films.since(as("timeline", "2"))).toEqual(EVERYTHING(/^The source was restored, or a standby/));
+    expect(await changed(name, as("timeline", "2"))).toBe(true);
+    // Started again: the watcher leaves it to the round, which looks at the WAL.
+    expect(await changed(name, as("start", "2"))).toBe(true);
+    expect(await films.since({ ...as("start", "2"), written: "FFFF/0" })).toEqual(
+      EVERYTHING(/^The source was started from an earlier state/),
+    );
     const [xmin = "", xmax = ""] = start.snapshot.split(":");
     const ahead = { ...start, snapshot: `${xmin}:${BigInt(xmax) + 1000n}:` };
     expect(await films.since(ahead)).toEqual(EVERYTHING(/^The source went back to an earlier state/));
@@ -302,6 +308,7 @@ describe("what happens to the rest of a source", () => {
     expect(start.lastChange).not.toBeNull();
     expect((await films.since(start)).kind).toBe("keys");
     await source.query("DELETE FROM vitrina.changes WHERE relation = $1", [`content.${name}`]);
+    expect(await changed(name, start)).toBe(true);
     expect(await films.since(start)).toEqual(EVERYTHING(/^The change table lacks a change that was there before\.$/));
   });
 

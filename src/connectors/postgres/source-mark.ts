@@ -89,11 +89,18 @@ export async function partsReachBack(
   return roots.length === 0;
 }
 
-/** Hosted servers may hide these: then there is nothing to compare. */
-export async function askServer(client: Client): Promise<Pick<Parts, "system" | "timeline">> {
+export function askServer(client: Client): Promise<Pick<Parts, "system" | "timeline">> {
+  return askIfShown<Pick<Parts, "system" | "timeline">>(client, SERVER);
+}
+
+/** Hosted servers may hide what they are: then there is nothing to compare. In a transaction. */
+export async function askIfShown<T extends Record<string, string | null | undefined>>(
+  client: Client,
+  question: string,
+): Promise<Partial<T>> {
   await client.query("SAVEPOINT server");
   try {
-    return (await client.query<Parts>(SERVER)).rows[0] ?? {};
+    return (await client.query<T>(question)).rows[0] ?? {};
   } catch (error) {
     if (sqlState(error) === undefined) throw error;
     await client.query("ROLLBACK TO SAVEPOINT server");

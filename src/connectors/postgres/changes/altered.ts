@@ -45,7 +45,7 @@ const namesAfter = (start: string, fingerprint: Fingerprint): readonly string[] 
   Object.keys(fingerprint).flatMap((name) => (name.startsWith(start) ? [name.slice(start.length)] : []));
 
 const WATCHED =
-  /^(table|parts of|computed columns of|storage of|trigger of|shape of|published|identity of|view|type|setting) |^(server|timeline|slot|publication|text search)$/;
+  /^(table|parts of|computed columns of|storage of|trigger of|shape of|published|identity of|view|type|setting) |^(server|timeline|start|slot|publication|text search)$/;
 
 function isAltered(before: Fingerprint, present: Fingerprint): boolean {
   return Object.entries(before).some(([name, print]) => WATCHED.test(name) && present[name] !== print);

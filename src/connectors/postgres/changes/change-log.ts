@@ -32,7 +32,7 @@ export interface Recording {
 }
 
 /** Where a round stands in the log. */
-export type LogPlace = Omit<FollowPosition, "fingerprint">;
+export type LogPlace = Omit<FollowPosition, "fingerprint" | "written">;
 
 export interface RoundChanges {
   /** The oid of the database, for the fingerprint. */

@@ -12,6 +12,7 @@ export interface ServerFacts {
   readonly system: string | null;
   readonly timeline: string | null;
   readonly database: string | null;
+  readonly start: string | undefined;
 }
 
 /** `more`: what the log of changes adds, and the surroundings of the query. */
@@ -32,8 +33,9 @@ export function fingerprintOf(
   };
 }
 
-export function serverPrints({ system, timeline, database }: ServerFacts): Fingerprint {
-  return { server: `${system} ${database}`, timeline: `${timeline}` };
+export function serverPrints({ system, timeline, database, start }: ServerFacts): Fingerprint {
+  const prints = { server: `${system} ${database}`, timeline: `${timeline}` };
+  return start === undefined ? prints : { ...prints, [START]: start };
 }
 
 /** What the watcher compares as well. */
@@ -73,6 +75,8 @@ export function viewPrints(views: readonly ViewFacts[]): Fingerprint {
 }
 
 const SHAPE = "shape of ";
+/** For the watcher as well: what a start means is judged apart. */
+const START = "start";
 
 /**
  * For the watcher alone. Columns that the query does not read are part of it, so a round draws no conclusion from it: when it
@@ -137,7 +141,7 @@ const SENTENCES: readonly (readonly [start: string, sentence: (relation: string)
 /** One sentence about the first difference; undefined: there is none. */
 export function differenceBetween(before: Fingerprint, now: Fingerprint): string | undefined {
   const names = [...new Set([...Object.keys(before), ...Object.keys(now)])];
-  const different = names.filter((name) => !name.startsWith(SHAPE) && before[name] !== now[name]);
+  const different = names.filter((name) => !name.startsWith(SHAPE) && name !== START && before[name] !== now[name]);
   for (const [start, sentence] of SENTENCES) {
     const found = different.find((name) => (start.endsWith(" ") ? name.startsWith(start) : name === start));
     if (found !== undefined) return sentence(found.slice(start.length));

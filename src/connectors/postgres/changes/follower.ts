@@ -18,11 +18,12 @@ import {
 import { askServer } from "../source-mark.ts";
 import type { ChangeLog, Recording, RoundLog } from "./change-log.ts";
 import { openChangeLog } from "./change-logs.ts";
-import { definitionPrint, type Fingerprint, fingerprintOf } from "./fingerprint.ts";
+import { definitionPrint, type Fingerprint, fingerprintOf, type ServerFacts } from "./fingerprint.ts";
 import { watchedTables } from "./recorder.ts";
-import { type NamedRelation, reachedFrom, type TableFacts } from "./recording.ts";
+import { type NamedRelation, reachedFrom } from "./recording.ts";
 import { openRoundIn } from "./round.ts";
 import { roundSession } from "./round-session.ts";
+import { readServerHistory } from "./server-history.ts";
 import { areAlike, isAlone, surroundingsFrom, surroundingValues } from "./surroundings.ts";
 
 /** Derives the ways from the tables of a query to its key. The session is outside any transaction. */
@@ -64,11 +65,13 @@ export async function openFollower(
     await client.query(PLAN_AS_USUAL);
     const changes = await roundLog.changesOf(plan.tables, recording);
     const more = { ...recording.prints, ...present.around };
-    const definition = definitionPrint(request, plan);
-    const fingerprint = await takeFingerprint(client, recording.facts, more, changes.database, definition);
+    const history = await readServerHistory(client);
+    const server = { ...(await readServer(client)), database: changes.database, start: history?.start };
+    const fingerprint = fingerprintOf(recording.facts, more, server, definitionPrint(request, plan));
     const exportedSnapshot = present.more;
     const { giveUp, end: onClose } = session;
-    return openRoundIn({ client, config, request, plan, changes, fingerprint, exportedSnapshot, giveUp, onClose });
+    const of = { client, config, request, plan };
+    return openRoundIn({ ...of, changes, fingerprint, history, exportedSnapshot, giveUp, onClose });
   };
 
   return {
@@ -183,13 +186,7 @@ async function requireRecorded(log: RoundLog, plan: FollowPlan, named: readonly 
   throw new VitrinaError("CHANGES_NOT_RECORDED", [...messages.slice(0, MOST_PROBLEMS), ...more].join(" "));
 }
 
-async function takeFingerprint(
-  client: Client,
-  facts: TableFacts,
-  more: Fingerprint,
-  database: string | null,
-  definition: string,
-): Promise<Fingerprint> {
+async function readServer(client: Client): Promise<Pick<ServerFacts, "system" | "timeline">> {
   const { system = null, timeline = null } = await askServer(client);
-  return fingerprintOf(facts, more, { system, timeline, database }, definition);
+  return { system, timeline };
 }

@@ -2,6 +2,7 @@ import type { Client } from "../../../postgres/connection.ts";
 import { askServer } from "../source-mark.ts";
 import { readDatabase } from "./change-table.ts";
 import { type Fingerprint, serverPrints } from "./fingerprint.ts";
+import { readServerHistory } from "./server-history.ts";
 
 /** The prints of a session's server. One that was replaced or restored ends its sessions: so each is asked once. */
 export function knownServer(): (client: Client) => Promise<Fingerprint> {
@@ -14,5 +15,6 @@ export function knownServer(): (client: Client) => Promise<Fingerprint> {
 
 async function readServer(client: Client): Promise<Fingerprint> {
   const { system = null, timeline = null } = await askServer(client);
-  return serverPrints({ system, timeline, database: await readDatabase(client) });
+  const start = (await readServerHistory(client))?.start;
+  return serverPrints({ system, timeline, database: await readDatabase(client), start });
 }

@@ -14,6 +14,7 @@ import { extended, lockedSourceError, type PostgresSourceConfig } from "../read-
 import type { FoundChanges, RoundChanges } from "./change-log.ts";
 import { differenceBetween, type Fingerprint } from "./fingerprint.ts";
 import { recordedName } from "./recorder.ts";
+import { type ServerHistory, whyHistoryIsLost } from "./server-history.ts";
 
 interface OpenedRound {
   /** In the transaction of the round. */
@@ -23,6 +24,7 @@ interface OpenedRound {
   readonly plan: FollowPlan;
   readonly changes: RoundChanges;
   readonly fingerprint: Fingerprint;
+  readonly history: ServerHistory | undefined;
   readonly exportedSnapshot: string;
   /** Ends the session: its transaction cannot go on. */
   giveUp(): Promise<void>;
@@ -30,7 +32,7 @@ interface OpenedRound {
 }
 
 export function openRoundIn(round: OpenedRound): FollowRound {
-  const { client, config, request, plan, changes, fingerprint, exportedSnapshot, giveUp, onClose } = round;
+  const { client, config, request, plan, changes, fingerprint, history, exportedSnapshot, giveUp, onClose } = round;
   let isOver = false;
   let isReading = false;
   const ask = async <T>(question: () => Promise<T>): Promise<T> => {
@@ -63,7 +65,7 @@ export function openRoundIn(round: OpenedRound): FollowRound {
   };
   return {
     get position() {
-      return { ...changes.place, fingerprint };
+      return { ...changes.place, fingerprint, written: history?.written };
     },
     exportedSnapshot,
     keysSince: (since, limits) => ask(() => keysSince(round, since, limits)),
@@ -86,6 +88,8 @@ async function keysSince(round: OpenedRound, since: FollowPosition, limits: Roun
   if (different !== undefined) return everything(different);
   const found = await round.changes.since(since, limits.maxChanges);
   if (found.kind === "lost") return everything(found.reason);
+  const lost = whyHistoryIsLost(since, round.history);
+  if (lost !== undefined) return everything(lost);
 
   const { counts } = found;
   const changes = counts.reduce((sum, { count }) => sum + count, 0);
