@@ -18,6 +18,7 @@ const CHANGE_SCRIPT = "tests/integration/change-script.test.ts";
 const FOLLOW_ODD_VALUES = "tests/integration/follow-odd-values.test.ts";
 const FOLLOW_KILLS = "tests/chaos/kill-follow-stream.test.ts";
 const SLOT_CHANGES = "tests/integration/slot-changes.test.ts";
+const SLOT_GENERATED = "tests/integration/slot-generated.test.ts";
 const SLOT_KEEPING = "tests/integration/slot-keeping.test.ts";
 const FOLLOW_STATE = "tests/conformance/follow-state.test.ts";
 const SWEEPS = "tests/integration/sweep.test.ts";
@@ -2031,6 +2032,36 @@ export const MUTATIONS = [
     file: "src/connectors/postgres/changes/slot/problems.ts",
     replace: [["if (part.hasRowFilter)", 'if (part.hasRowFilter && name === "")']],
     tests: [SLOT_KEEPING],
+  },
+  {
+    name: "slot: rows with a stored generated column cannot be written any more",
+    file: "src/connectors/postgres/changes/slot/script.ts",
+    replace: [["->> 'pubgencols' = 'n') THEN", "->> 'pubgencols' = 'x') THEN"]],
+    tests: [SLOT_GENERATED],
+  },
+  {
+    name: "slot: rows with a virtual generated column cannot be written any more",
+    file: "src/connectors/postgres/changes/slot/script.ts",
+    replace: [["a.attgenerated = 'v' AND", "a.attgenerated = 'x' AND"]],
+    tests: [SLOT_GENERATED],
+  },
+  {
+    name: "slot: rows that another publication has without some columns cannot be written any more",
+    file: "src/connectors/postgres/changes/slot/script.ts",
+    replace: [["AND (r.prattrs IS NOT NULL OR", "AND (false AND"]],
+    tests: [SLOT_GENERATED],
+  },
+  {
+    name: "slot: a table is published whose replica identity was refused",
+    file: "src/connectors/postgres/changes/slot/script.ts",
+    replace: [["(table) => identityScript(name, table)", "(table) => `-- ${table.name}`"]],
+    tests: [SLOT_GENERATED],
+  },
+  {
+    name: "slot: nobody is told of rows that cannot be written",
+    file: "src/connectors/postgres/changes/slot/problems.ts",
+    replace: [['publication?.generated !== "n"', 'publication?.generated !== "x"']],
+    tests: [SLOT_GENERATED],
   },
   {
     name: "slot: it is moved to where the furthest pipeline is",

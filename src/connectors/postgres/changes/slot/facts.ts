@@ -18,7 +18,8 @@ interface PublicationFacts {
   readonly xmin: string;
   readonly publishesAll: boolean;
   readonly isViaRoot: boolean;
-  readonly hasGenerated: boolean;
+  /** s: stored generated columns are published, n: none are; null: before PostgreSQL 18 none can be. */
+  readonly generated: string | null;
 }
 
 export interface PublishedPart {
@@ -40,7 +41,11 @@ export interface PublishedPart {
   readonly identityColumns: readonly string[];
   /** The primary key, whatever the identity. */
   readonly primaryKey: readonly string[];
-  readonly generated: readonly string[];
+  /** The columns of its unique indexes that may be its replica identity. */
+  readonly uniqueKeys: readonly (readonly string[])[];
+  /** Generated columns, by whether the table has their values. */
+  readonly stored: readonly string[];
+  readonly virtual: readonly string[];
 }
 
 interface ServerSettings {
@@ -69,13 +74,17 @@ const SLOT = `
 
 const PUBLICATION = `
   SELECT p.oid::text, p.xmin::text, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate AS "publishesAll",
-         p.pubviaroot AS "isViaRoot", coalesce(to_jsonb(p) ->> 'pubgencols', 'n') = 's' AS "hasGenerated"
+         p.pubviaroot AS "isViaRoot", to_jsonb(p) ->> 'pubgencols' AS generated
     FROM pg_publication p WHERE p.pubname = $3`;
 
 const keyColumns = (index: string): string => `(
     SELECT coalesce(jsonb_agg(a.attname ORDER BY col.n), '[]')
       FROM unnest(${index}.indkey::int2[]) WITH ORDINALITY AS col (attnum, n)
       JOIN pg_attribute a ON a.attrelid = ${index}.indrelid AND a.attnum = col.attnum WHERE col.n <= ${index}.indnkeyatts)`;
+
+const generatedColumns = (kind: string): string => `(
+    SELECT coalesce(jsonb_agg(a.attname ORDER BY a.attnum), '[]') FROM pg_attribute a
+     WHERE a.attrelid = c.oid AND a.attgenerated = '${kind}' AND NOT a.attisdropped)`;
 
 /** A publication reaches a table by its name, by a table that it is a partition of, by a schema, or because it has all. */
 const PUBLISHED = `
@@ -108,8 +117,13 @@ const PUBLISHED = `
          coalesce(m.filtered, false) AS "hasRowFilter", m.columns::jsonb AS "publishedColumns",
          c.relreplident AS identity, x.indexrelid::text AS "identityIndex", ${keyColumns("x")} AS "identityColumns",
          ${keyColumns("k")} AS "primaryKey",
-         (SELECT coalesce(jsonb_agg(a.attname), '[]') FROM pg_attribute a
-           WHERE a.attrelid = c.oid AND a.attgenerated <> '' AND NOT a.attisdropped) AS generated
+         (SELECT coalesce(jsonb_agg(${keyColumns("u")} ORDER BY u.indexrelid), '[]') FROM pg_index u
+           WHERE u.indrelid = c.oid AND u.indisunique AND u.indisvalid AND u.indimmediate AND u.indpred IS NULL
+             AND u.indexprs IS NULL AND NOT EXISTS (
+                   SELECT FROM unnest(u.indkey::int2[]) WITH ORDINALITY AS col (attnum, n)
+                     JOIN pg_attribute a ON a.attrelid = u.indrelid AND a.attnum = col.attnum
+                    WHERE col.n <= u.indnkeyatts AND NOT a.attnotnull)) AS "uniqueKeys",
+         ${generatedColumns("s")} AS stored, ${generatedColumns("v")} AS virtual
     FROM tree t JOIN pg_class c ON c.oid = t.oid JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN member m ON m.oid = t.oid
     LEFT JOIN pg_index k ON k.indrelid = c.oid AND k.indisprimary AND k.indimmediate AND k.indisvalid

@@ -13,7 +13,12 @@ export function slotProblems(
 ): readonly RecordingProblem[] {
   const ofSource = sourceProblem(facts, slot);
   // It says why nothing can be recorded; what is missing besides is told once that is settled.
-  if (ofSource !== undefined) return tables.map((table) => ({ ...ofSource, relation: recordedName(table) }));
+  if (ofSource !== undefined) {
+    return tables.flatMap((table) => [
+      { ...ofSource, relation: recordedName(table) },
+      ...facts.published.flatMap((part) => (part.relation === recordedName(table) ? unindexed(part, table) : [])),
+    ]);
+  }
   return tables.flatMap((table) => {
     const relation = recordedName(table);
     const parts = facts.parts.filter((part) => part.relation === relation);
@@ -26,7 +31,11 @@ export function slotProblems(
         ? [different(relation, viaRoot(relation, slot))]
         : []),
       ...columnProblems(facts, table),
-      ...published.flatMap((part) => partProblems(part, slot, table)),
+      ...published.flatMap((part) => [
+        ...partProblems(part, slot, table),
+        ...unindexed(part, table),
+        ...leftOut(facts, part, slot),
+      ]),
     ];
   });
 }
@@ -72,12 +81,47 @@ function columnProblems({ published, publication }: SlotRecording, table: Record
   const relation = recordedName(table);
   const ofTable = published.filter((part) => part.relation === relation);
   const needed = table.imageColumns.map(({ name }) => name);
-  const generated = needed.filter((name) => ofTable.some((part) => part.generated.includes(name)));
-  if (generated.length === 0 || publication?.hasGenerated === true) return [];
+  const virtual = needed.filter((name) => ofTable.some((part) => part.virtual.includes(name)));
+  const stored = needed.filter((name) => ofTable.some((part) => part.stored.includes(name)));
+  const why =
+    publication?.generated === null
+      ? "which no slot tells before PostgreSQL 18: write in the query what it is made of, or follow the source by triggers."
+      : "and the publication leaves generated columns out.";
+  return [
+    ...virtual.map((name) =>
+      different(relation, `${relation}.${name} is a virtual generated column, which no slot tells: store it.`),
+    ),
+    ...(publication?.generated === "s"
+      ? []
+      : stored.map((name) => different(relation, `${relation}.${name} is generated, ${why}`))),
+  ];
+}
+
+/** With FULL, which is what the script would set otherwise, nothing of such a table could be written. */
+function unindexed(part: PublishedPart, table: RecordedTable): readonly RecordingProblem[] {
+  const { relation, name, virtual, identity, membership, uniqueKeys } = part;
+  const needed = table.imageColumns.map((column) => column.name);
+  const hasIndex = uniqueKeys.some((key) => needed.every((column) => key.includes(column)));
+  const isStuck = membership !== null && identity === "f";
+  const willBeStuck = membership === null && !hasIndex;
+  if (part.kind === "p" || virtual.length === 0 || !(isStuck || willBeStuck)) return [];
+  const why = `PostgreSQL ${isStuck ? "refuses" : "would refuse"} each UPDATE and DELETE of ${name}`;
+  const full = `no publication can have the virtual generated column ${virtual.join(", ")}, which REPLICA IDENTITY FULL needs`;
+  const remedy = hasIndex ? "Run the script again: it takes a unique index instead." : remedyFor(part, needed);
+  return [different(relation, `${why}: ${full}. ${remedy}`)];
+}
+
+/** What an identity has and the publication has not lets no row be updated or deleted. */
+function leftOut({ publication }: SlotRecording, part: PublishedPart, slot: string): readonly RecordingProblem[] {
+  const { relation, name, stored, identity, identityColumns } = part;
+  const columns = stored.filter((column) => identity === "f" || identityColumns.includes(column));
+  if (part.kind === "p" || part.membership === null || publication?.generated !== "n" || columns.length === 0)
+    return [];
+  const why = `PostgreSQL refuses each UPDATE and DELETE of ${name}: its replica identity has the generated column ${columns.join(", ")}, which the publication leaves out`;
   return [
     different(
       relation,
-      `${relation}.${generated.join(", ")} is generated, and the publication leaves generated columns out (publish_generated_columns, since PostgreSQL 18).`,
+      `${why}. Run: ALTER PUBLICATION ${quoteIdentifier(slot)} SET (publish_generated_columns = stored);`,
     ),
   ];
 }
@@ -116,9 +160,12 @@ const withoutKey = (name: string, slot: string): string =>
   `The publication ${slot} has all of ${name}, which has no primary key: its next partition would have no replica identity, and then no row of ${name} could be updated or deleted. Run the script again: it publishes the partitions that there are.`;
 
 /** For the owner of the table. */
-function remedyFor({ name, primaryKey }: PublishedPart, needed: readonly string[]): string {
+function remedyFor({ name, primaryKey, virtual }: PublishedPart, needed: readonly string[]): string {
   const table = quoteName(name);
   const columns = [...new Set([...primaryKey, ...needed])].map(quoteIdentifier).join(", ");
+  if (virtual.length > 0) {
+    return `Run: CREATE UNIQUE INDEX … ON ${table} (${columns}); ALTER TABLE ${table} REPLICA IDENTITY USING INDEX …; The columns of the index have to be NOT NULL. Where one cannot be, store ${virtual.join(", ")}, or follow the source by triggers.`;
+  }
   const byIndex =
     primaryKey.length === 0
       ? ""

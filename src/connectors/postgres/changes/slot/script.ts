@@ -24,9 +24,17 @@ export function slotScript({ name, tables, kept = [], reader }: SlotScript): str
   return [
     HEADER,
     transaction(requirements(reader).trim()),
+    transaction(generatedColumns(name).trim()),
     IDENTITIES.trim(),
-    ...tables.map(identityScript),
-    transaction(publicationScript(name, [...tables, ...kept]).trim()),
+    ...tables.map((table) => transaction(identityScript(name, table))),
+    transaction(
+      [
+        // Where psql goes on after an error, nothing is published whose identity could not be set.
+        ...tables.map((table) => identityScript(name, table)),
+        publicationScript(name, [...tables, ...kept]).trim(),
+        generatedColumns(name).trim(),
+      ].join("\n"),
+    ),
     slotItself(name).trim(),
     "",
   ].join("\n\n");
@@ -40,7 +48,8 @@ const HEADER = `-- Lets Vitrina follow the changes of this database by a logical
 -- SELECT, and can copy the whole server if pg_hba.conf lets it connect for replication. Vitrina needs no such connection.
 --
 -- An UPDATE or DELETE of a published table fails where the table has no replica identity. So do not drop the primary key,
--- or the index of the identity, of a table below without giving it another identity first.`;
+-- or the index of the identity, of a table below without giving it another identity first; and where that is FULL, do not
+-- add a virtual generated column.`;
 
 export function slotRemovalScript(name: string): string {
   return `-- Takes away the slot and the publication. Marts that follow can then no longer be loaded. Replica identities stay as
@@ -108,12 +117,47 @@ $do$;
 `;
 
 /**
+ * Since PostgreSQL 18 a publication can have stored generated columns, and leaves them out if it is not told otherwise. Then
+ * no row can be updated or deleted whose replica identity has one, as FULL always does.
+ */
+const generatedColumns = (name: string): string => `
+DO $do$
+BEGIN
+  IF EXISTS (SELECT FROM pg_catalog.pg_publication p
+              WHERE p.pubname = ${literal(name)} AND pg_catalog.to_jsonb(p) ->> 'pubgencols' = 'n') THEN
+    EXECUTE pg_catalog.format('ALTER PUBLICATION %I SET (publish_generated_columns = stored)', ${literal(name)});
+  END IF;
+END
+$do$;
+`;
+
+/**
  * The columns of an old row that lead to a key must be in the replica identity. An index that has them is cheaper than
- * FULL, which writes whole old rows into the WAL; no index is made here, because that would hold up writes.
+ * FULL, which writes whole old rows into the WAL; no index is made here, because that would hold up writes. With FULL no row
+ * can be updated or deleted that has a column which some publication leaves out; so then there is nothing but an index.
  */
 const IDENTITIES = `
-CREATE OR REPLACE FUNCTION pg_temp.vitrina_identity(wanted_schema text, wanted_name text, wanted text[]) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
+CREATE OR REPLACE FUNCTION pg_temp.vitrina_against_full(part oid, own_publication name) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $function$
+  SELECT coalesce(
+    (SELECT format('no publication can have its virtual generated column %I', min(a.attname::text))
+       FROM pg_attribute a WHERE a.attrelid = part AND a.attgenerated = 'v' AND NOT a.attisdropped HAVING count(*) > 0),
+    (SELECT format('the publication %I leaves columns of it out', min(p.pubname::text))
+       FROM (SELECT part UNION SELECT relid FROM pg_partition_ancestors(part)) AS above (oid)
+       JOIN pg_class c ON c.oid = above.oid
+      CROSS JOIN pg_publication p
+       LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = c.oid
+       LEFT JOIN pg_publication_namespace s ON s.pnpubid = p.oid AND s.pnnspid = c.relnamespace
+      WHERE p.pubname <> own_publication AND (p.pubupdate OR p.pubdelete)
+        AND (p.puballtables OR r.oid IS NOT NULL OR s.oid IS NOT NULL)
+        AND (r.prattrs IS NOT NULL OR to_jsonb(p) ->> 'pubgencols' = 'n' AND EXISTS (
+              SELECT FROM pg_attribute a WHERE a.attrelid = part AND a.attgenerated = 's' AND NOT a.attisdropped))
+     HAVING count(*) > 0))
+$function$;
+
+CREATE OR REPLACE FUNCTION pg_temp.vitrina_identity(
+  own_publication name, wanted_schema text, wanted_name text, wanted text[]
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
 DECLARE
   part record;
   chosen name;
@@ -122,9 +166,11 @@ BEGIN
     RAISE EXCEPTION 'There is no table %.', format('%I.%I', wanted_schema, wanted_name);
   END IF;
   FOR part IN ${TREE}
-    SELECT DISTINCT c.oid, c.oid::regclass AS relation, c.relreplident AS identity
-      FROM tree t JOIN pg_class c ON c.oid = t.oid WHERE c.relkind = 'r' AND c.relreplident <> 'f' ORDER BY c.oid
+    SELECT DISTINCT c.oid, c.oid::regclass AS relation, c.relreplident AS identity,
+           pg_temp.vitrina_against_full(c.oid, own_publication) AS against_full
+      FROM tree t JOIN pg_class c ON c.oid = t.oid WHERE c.relkind = 'r' ORDER BY c.oid
   LOOP
+    CONTINUE WHEN part.identity = 'f' AND part.against_full IS NULL;
     SELECT i.relname INTO chosen
       FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
      CROSS JOIN LATERAL (
@@ -138,7 +184,11 @@ BEGIN
      ORDER BY CASE part.identity WHEN 'd' THEN x.indisprimary WHEN 'i' THEN x.indisreplident ELSE false END DESC,
               x.indnkeyatts, i.relname
      LIMIT 1;
-    IF chosen IS NULL THEN
+    IF chosen IS NULL AND part.against_full IS NOT NULL THEN
+      RAISE EXCEPTION 'With REPLICA IDENTITY FULL no row of % could be updated or deleted: %.', part.relation, part.against_full
+        USING HINT = concat('It needs a unique index whose columns are NOT NULL, with ', array_to_string(wanted, ', '),
+                            ' among them. Make one, and run this script again.');
+    ELSIF chosen IS NULL THEN
       EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', part.relation);
     ELSIF NOT EXISTS (
       SELECT FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid WHERE x.indrelid = part.oid AND i.relname = chosen
@@ -151,11 +201,10 @@ END
 $function$;
 `;
 
-function identityScript({ schema, name, imageColumns }: RecordedTable): string {
+function identityScript(publication: string, { schema, name, imageColumns }: RecordedTable): string {
   const columns = imageColumns.map((column) => literal(column.name)).join(", ");
-  return transaction(
-    `SELECT pg_temp.vitrina_identity(${literal(schema)}, ${literal(name)}, ARRAY[${columns}]::text[]);`,
-  );
+  const names = [publication, schema, name].map(literal).join(", ");
+  return `SELECT pg_temp.vitrina_identity(${names}, ARRAY[${columns}]::text[]);`;
 }
 
 const OPTIONS = "publish = 'insert, update, delete, truncate', publish_via_partition_root = false";
@@ -229,10 +278,11 @@ END
   return `DO ${quote}${body}${quote};`;
 }
 
-/** A slot that the server has given up is of no use to anybody. */
+/** A slot that the server has given up is of no use to anybody, and without a publication one would only fill the disk. */
 const slotItself = (name: string): string => `
 SELECT pg_catalog.pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replication_slots
  WHERE slot_name = ${literal(name)} AND database = current_database() AND wal_status = 'lost';
 SELECT pg_catalog.pg_create_logical_replication_slot(${literal(name)}, 'pgoutput')
- WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_replication_slots WHERE slot_name = ${literal(name)});
+ WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_replication_slots WHERE slot_name = ${literal(name)})
+   AND EXISTS (SELECT FROM pg_catalog.pg_publication WHERE pubname = ${literal(name)});
 `;
