@@ -31,7 +31,7 @@ const ANSWERS_WITHIN_MS = 5000;
 /**
  * Examining a query and deriving its plan takes longer than bringing a few keys up to date. So the source of a run that
  * ended well stays open for the next run of the pipeline, for a minute, with the session of its rounds. It is used
- * again only if every relation, column and view that the query reaches is as it was.
+ * again only if every relation, column and view that the query reaches is as it was, and what its expressions depend on.
  */
 export class KeptSources {
   readonly #kept = new Map<PipelineId, FollowedSource>();
