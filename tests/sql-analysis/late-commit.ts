@@ -28,15 +28,23 @@ export class LateCommits {
     return this.#commit !== undefined;
   }
 
-  /** Returns when the commit waits. */
-  async commit(statements: readonly string[], by: pg.Client): Promise<void> {
-    await this.#client.query(`BEGIN; ${statements.join("; ")}`);
+  /** Returns when the commit waits, with what the statements did. */
+  async commit(statements: readonly string[], by: pg.Client): Promise<readonly pg.QueryResult[]> {
+    await this.#client.query("BEGIN");
+    const results: pg.QueryResult[] = [];
+    for (const sql of statements) results.push(await this.#client.query(sql));
+    // Where no row was found nothing is written, and nothing waits.
+    if (results.every(({ rowCount }) => rowCount === 0)) {
+      await this.#client.query("COMMIT");
+      return results;
+    }
     this.#commit = this.#client.query("COMMIT");
     await until("the commit waits for a standby", async () => {
       const { rows } = await by.query("SELECT wait_event FROM pg_stat_activity WHERE pid = $1", [this.#pid]);
       return rows[0]?.wait_event === "SyncRep";
     });
     this.count += 1;
+    return results;
   }
 
   /** It becomes visible. */

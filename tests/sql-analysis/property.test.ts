@@ -9,6 +9,7 @@ import {
   type FollowingDatabase,
   fill,
   follow,
+  holdingStep,
   type Mart,
   openFollowing,
   planAsFarAsPossible,
@@ -45,24 +46,27 @@ describe.each(["a change table", "a slot"] as const)("with changes from %s", (lo
       expect({ query: query.name, refusals: plan.refusals }).toEqual({ query: query.name, refusals: [] });
       marts.push(await createMart(following.client, query, plan, number));
     }
-    const steps = [...fc.sample(emptyingStep, 1), ...fc.sample(stepArbitrary, STEPS)];
+    const certain = [emptyingStep, holdingStep].flatMap((one) => fc.sample(one, 1));
+    const steps = [...certain, ...fc.sample(stepArbitrary, STEPS)];
     const { violated, place: _, ...figures } = await follow(following, marts, steps, since);
     if (LONG) console.log({ ...figures, late: following.late?.count });
     expect(violated).toEqual([]);
     expect(following.late?.count).toBeGreaterThan(0);
     expect(figures.emptied).toBeGreaterThan(0);
+    expect(figures.oldOfOpen).toBeGreaterThan(0);
   });
 
   it("the same for generated queries, as far as they can be followed", async () => {
     const queries = generatedQueries(Math.ceil(STEPS / ROUNDS) * BATCH);
     const steps = fc.sample(stepArbitrary, STEPS);
-    const total = { queries: queries.length, whole: 0, inPart: 0, rounds: 0, comparisons: 0, keys: 0 };
+    const total = { queries: queries.length, whole: 0, inPart: 0, rounds: 0, oldOfOpen: 0, comparisons: 0, keys: 0 };
     for (let batch = 0; batch * ROUNDS < STEPS; batch += 1) {
       const since = await following.recorder.now(following.client);
       const marts = await createMarts(following, queries.slice(batch * BATCH, (batch + 1) * BATCH), total);
       const part = steps.slice(batch * ROUNDS, (batch + 1) * ROUNDS);
-      const { violated, rounds, comparisons, keys } = await follow(following, marts, part, since);
+      const { violated, rounds, oldOfOpen, comparisons, keys } = await follow(following, marts, part, since);
       total.rounds += rounds;
+      total.oldOfOpen += oldOfOpen;
       total.comparisons += comparisons;
       total.keys += keys;
       const sqlOf = (name: string) => marts.find(({ query }) => name.startsWith(`${query.name},`))?.query.sql;
