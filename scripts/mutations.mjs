@@ -1743,6 +1743,12 @@ export const MUTATIONS = [
     tests: ["tests/integration/change-surroundings.test.ts"],
   },
   {
+    name: "surroundings: a plan is used for another table of the same name",
+    file: "src/connectors/postgres/changes/follower.ts",
+    replace: [['recordedNameIn("n", "c")', 'recordedNameIn("n", "c").slice(0, 0) || "NULL"']],
+    tests: ["tests/integration/change-surroundings.test.ts"],
+  },
+  {
     name: "changes: a virtual column that is computed otherwise is not noticed",
     file: "src/connectors/postgres/changes/fingerprint.ts",
     replace: [["part.computed !== null", 'part.computed === ""']],

@@ -264,6 +264,25 @@ describe.each(["change table", "slot"] as const)("by the %s", (log) => {
       expect(await query.freshSince(start)).toEqual(reason);
     });
 
+  it("a plan is not used for another table that got the name of one behind a view", async () => {
+    const s = await schema();
+    await source.query(`CREATE TABLE ${s}.next (LIKE ${s}.film INCLUDING ALL);
+      CREATE VIEW ${s}.shown AS SELECT id, title AS value FROM ${s}.film`);
+    const query = await follow(s, `SELECT v.id, v.value FROM ${s}.shown v`);
+    const { tables } = query.follower.plan;
+    expect(await query.follower.isCurrent()).toBe(true);
+    await source.query(`ALTER TABLE ${s}.film RENAME TO film_old`);
+    await source.query(`ALTER TABLE ${s}.next RENAME TO film`);
+    await source.install(watchedTables(tables));
+    expect(await query.follower.isCurrent()).toBe(false);
+    await expect(query.position()).rejects.toMatchObject({ code: "CHANGES_NOT_RECORDED" });
+    await source.install(watchedTables(query.follower.plan.tables));
+    const start = await query.position();
+    await source.query(`INSERT INTO ${s}.film VALUES (30, 'in the other table', 1)`);
+    await source.query(`UPDATE ${s}.film_old SET title = 'in the view' WHERE id = 3`);
+    expect(await query.since(start)).toEqual({ ...NOTHING, changes: 1, keys: [["3"]] });
+  });
+
   it("what a query does not depend on is not asked for", async () => {
     const s = await schema();
     const query = await follow(s, `SELECT f.id, upper(f.title) AS value FROM ${s}.film f`);

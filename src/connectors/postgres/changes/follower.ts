@@ -19,7 +19,7 @@ import { askServer } from "../source-mark.ts";
 import type { ChangeLog, Recording, RoundLog } from "./change-log.ts";
 import { openChangeLog } from "./change-logs.ts";
 import { definitionPrint, type Fingerprint, fingerprintOf, type ServerFacts } from "./fingerprint.ts";
-import { watchedTables } from "./recorder.ts";
+import { recordedNameIn, watchedTables } from "./recorder.ts";
 import { type NamedRelation, reachedFrom } from "./recording.ts";
 import { openRoundIn } from "./round.ts";
 import { roundSession } from "./round-session.ts";
@@ -95,7 +95,10 @@ async function relationsIn(query: string): Promise<readonly NamedRelation[]> {
   return statements.flatMap(({ node }) => mentionsIn(node).relations);
 }
 
-/** All columns of all relations that a query reaches, their row-level security, and the rules of the views: what a plan is made from. */
+/**
+ * All columns of all relations that a query reaches, their row-level security, and the rules of the views: what a plan is made
+ * from. Their names, too: a rule goes on with a table that was renamed, and the plan with whatever has its name by now.
+ */
 const SHAPE = `
   ${reachedFrom("$1")}
   SELECT md5(string_agg(facts, E'\\n' ORDER BY facts)) AS shape
@@ -104,7 +107,8 @@ const SHAPE = `
      SELECT concat_ws(' ', a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.attcollation, a.attnotnull) AS facts
        FROM pg_attribute a WHERE a.attrelid = relid AND a.attnum > 0 AND NOT a.attisdropped
      UNION ALL
-     SELECT concat_ws(' ', c.oid, c.relrowsecurity) FROM pg_class c WHERE c.oid = relid
+     SELECT concat_ws(' ', c.oid, c.relrowsecurity, ${recordedNameIn("n", "c")})
+       FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relid
      UNION ALL
      SELECT md5(r.ev_action::text) FROM pg_rewrite r WHERE r.ev_class = relid AND r.ev_type = '1'
    ) AS one`;
