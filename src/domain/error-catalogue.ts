@@ -330,6 +330,12 @@ export const ERROR_CATALOGUE = {
     "A mart that follows may differ from its query",
     "If that matters, change the query as the message says; a sweep compares the whole mart and repairs it.",
   ),
+  FOLLOW_SIDE_EFFECT: entry(
+    422,
+    "never",
+    "That marts follow a source concerns others there",
+    "Tell the owner of the source what the message says. The mart is right either way.",
+  ),
   FOLLOW_UNINDEXED: entry(
     422,
     "never",

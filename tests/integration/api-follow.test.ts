@@ -218,8 +218,9 @@ describe("validate and saving", () => {
       const found = await problemsOf(films());
       expect(found).toContainEqual(
         expect.objectContaining({
-          code: "FOLLOW_UNCERTAIN",
+          code: "FOLLOW_SIDE_EFFECT",
           severity: "warning",
+          hint: expect.stringMatching(/^Tell the owner of the source/),
           message: expect.stringMatching(
             /^The publication everything is FOR ALL TABLES, .* Publish the tables or schemas/,
           ),

@@ -39,8 +39,8 @@ const script = async (query = ""): Promise<string> => {
   expect(response.status, text).toBe(200);
   return text;
 };
-const get = async (path: string) =>
-  (await fetch(`${api.url}/api/v1${path}`)).json() as Promise<Record<string, unknown>>;
+const get = async (path: string, method = "GET") =>
+  (await fetch(`${api.url}/api/v1${path}`, { method })).json() as Promise<Record<string, unknown>>;
 
 const published = async () =>
   (await shop.query(`SELECT tablename AS name FROM pg_publication_tables WHERE pubname = '${SLOT}' ORDER BY 1`)).map(
@@ -90,7 +90,14 @@ describe("a source with a slot", () => {
     expect(await script("?diff=true")).toBe("-- The source records everything that its pipelines need.\n");
     expect(await published()).toEqual(["film", "film_genre", "genre"]);
     const { warnings } = (await get(`/pipelines/${films.id}/follow/plan`)) as { warnings: string[] };
-    expect(warnings).toEqual([expect.stringContaining("max_slot_wal_keep_size of the source is -1")]);
+    const message = expect.stringContaining("max_slot_wal_keep_size of the source is -1");
+    expect(warnings).toEqual([message]);
+    // It is no fault of the query, and no compare changes it.
+    const found = (await get(`/pipelines/${films.id}/validate`, "POST")) as { problems: Record<string, unknown>[] };
+    const hint = expect.stringMatching(/^Tell the owner of the source/);
+    expect(found.problems.filter(({ code }) => code !== "FOLLOW_UNINDEXED")).toMatchObject([
+      { code: "FOLLOW_SIDE_EFFECT", severity: "warning", message, hint },
+    ]);
   });
 
   it("is followed by itself, whatever changes, and does not keep what was seen", async () => {

@@ -57,7 +57,7 @@ async function checkRecording(
   const found = await findings.attempt(check, () => source.changesState(plan.tables));
   if (found === undefined) return;
   for (const message of found.warnings) {
-    findings.add(new VitrinaError("FOLLOW_UNCERTAIN", message), check.pointer, "warning");
+    findings.add(new VitrinaError("FOLLOW_SIDE_EFFECT", message), check.pointer, "warning");
   }
   const lacking = found.tables.filter(({ state }) => state !== "recorded");
   if (lacking.length === 0) return;
