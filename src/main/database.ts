@@ -8,13 +8,13 @@ import type { DatabaseUrls, Settings } from "../settings/settings.ts";
 export async function prepareDatabase(
   settings: Settings,
   adminUrl: string,
-): Promise<{ urls: DatabaseUrls; applied: string[] }> {
+): Promise<{ urls: DatabaseUrls; applied: string[]; readable: string[] }> {
   const urls = settings.databaseUrls(adminUrl);
   const { applied } = await migrate(adminUrl);
   const logins = [urls.reader, urls.writer, urls.meta, urls.loader].filter((url) => url !== undefined);
   await enableRoleLogins(adminUrl, logins);
-  await grantSourceAccess(adminUrl, settings.sourceSchemas);
-  return { urls, applied };
+  const readable = await grantSourceAccess(adminUrl, settings.sourceSchemas);
+  return { urls, applied, readable };
 }
 
 export function openStore(urls: DatabaseUrls, who: string, maxConnections: number): MetaStore {

@@ -71,7 +71,9 @@ function addServerCommands(program: Command): void {
 function addDatabaseCommands(program: Command): void {
   program
     .command("migrate")
-    .description("bring the database of DATABASE_URL to this version's schema, with its roles and grants")
+    .description(
+      "bring the database to this version's schema, with its roles, and let the reader read the schemas of SOURCE_SCHEMAS",
+    )
     .option("--demo", "also load the cinema demo into an empty database")
     .action(migrate);
 
@@ -98,18 +100,19 @@ async function databaseUrl(settings: Settings): Promise<string> {
 async function migrate({ demo }: { demo?: boolean }): Promise<void> {
   const { openStore, prepareDatabase } = await import("./database.ts");
   const settings = await readSettings();
-  if (settings.databaseUrl === undefined) {
-    throw new VitrinaError("SETTINGS_INVALID", "DATABASE_URL must be set to the database to migrate.");
-  }
-  const { urls, applied } = await prepareDatabase(settings, settings.databaseUrl);
+  const adminUrl = await databaseUrl(settings);
+  const { urls, applied, readable } = await prepareDatabase(settings, adminUrl);
   console.log(applied.length === 0 ? "The schema is up to date." : `Applied ${applied.join(", ")}.`);
+  if (readable.length > 0) console.log(`vitrina_reader may read every table of ${readable.join(", ")}.`);
+  const lacking = settings.sourceSchemas.filter((schema) => !readable.includes(schema));
+  if (lacking.length > 0) console.log(`Not there yet: ${lacking.join(", ")}. Run this again once they are.`);
   if (demo !== true) return;
   const store = openStore(urls, "demo", 1);
   try {
     const { demoLacks, findTasks, loadDemo } = await import("./demo.ts");
     const { createLog } = await import("../observability/log.ts");
     const tasks = await findTasks(settings, createLog({ level: settings.logLevel }));
-    const outcome = await loadDemo(settings, settings.databaseUrl, store.pipelines, tasks);
+    const outcome = await loadDemo(settings, adminUrl, store.pipelines, tasks);
     console.log(`Demo: ${outcome}.`);
     if (outcome === "loaded") for (const lack of await demoLacks(settings, tasks)) console.log(lack);
   } finally {

@@ -63,13 +63,15 @@ const MAKERS = `
   SELECT rolname AS maker FROM pg_roles
    WHERE rolname = 'vitrina_writer' AND pg_has_role(oid, 'USAGE') AND has_schema_privilege(oid, $1, 'CREATE')`;
 
-/** The reader may read the source schemas, as far as they exist: they belong to others, and may come later. */
-export async function grantSourceAccess(adminUrl: string, schemas: readonly string[]): Promise<void> {
-  await asAdmin(adminUrl, "grant the reader access to the sources", async (client) => {
+/** The reader may read the source schemas, as far as they exist: they belong to others, and may come later. Returns those that do. */
+export async function grantSourceAccess(adminUrl: string, schemas: readonly string[]): Promise<string[]> {
+  return asAdmin(adminUrl, "grant the reader access to the sources", async (client) => {
     const { rows: here } = await client.query("SELECT current_database() AS name");
     // Everybody has this right, unless it was taken away. The guard examines queries by temporary views.
     await client.query(`GRANT TEMPORARY ON DATABASE ${quoteIdentifier(here[0]?.name as string)} TO vitrina_reader`);
-    const { rows } = await client.query("SELECT nspname AS name FROM pg_namespace WHERE nspname = ANY($1)", [schemas]);
+    const { rows } = await client.query("SELECT nspname AS name FROM pg_namespace WHERE nspname = ANY($1) ORDER BY 1", [
+      schemas,
+    ]);
     for (const { name } of rows) {
       const schema = quoteIdentifier(name as string);
       await client.query(`GRANT USAGE ON SCHEMA ${schema} TO vitrina_reader`);
@@ -84,13 +86,14 @@ export async function grantSourceAccess(adminUrl: string, schemas: readonly stri
         );
       }
     }
+    return rows.map(({ name }) => name as string);
   });
 }
 
-async function asAdmin(adminUrl: string, what: string, work: (client: Client) => Promise<unknown>): Promise<void> {
+async function asAdmin<T>(adminUrl: string, what: string, work: (client: Client) => Promise<T>): Promise<T> {
   const client = await connect({ url: adminUrl, applicationName: "vitrina migrate" });
   try {
-    await work(client);
+    return await work(client);
   } catch (error) {
     throw databaseError(error, what);
   } finally {

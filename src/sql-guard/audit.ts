@@ -1,5 +1,6 @@
 import { VitrinaError } from "../domain/error-catalogue.ts";
 import { harmlessMessage, type ServerError } from "../domain/harmless-message.ts";
+import { READER_LACKS_RIGHT } from "../domain/reader-rights.ts";
 import type { SqlSession } from "../domain/sql-session.ts";
 import type { TextPlace } from "../domain/text-place.ts";
 import {
@@ -329,7 +330,7 @@ function asQueryFailure(error: unknown, place?: TextPlace): unknown {
     `Could not run the source query${where}: ${harmlessMessage(error as ServerError)} (SQLSTATE ${code}).`,
     {
       cause: error,
-      ...(code === "42501" && { hint: "Grant the reader what the detail names, or leave it out of the query." }),
+      ...(code === "42501" && { hint: READER_LACKS_RIGHT }),
       ...(place !== undefined && { extra: { ...place } }),
     },
   );

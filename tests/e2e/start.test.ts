@@ -143,6 +143,24 @@ describe("npm start", () => {
     await database.end();
   });
 
+  it("lets the reader read a schema that was made meanwhile by vitrina migrate, which says so", async () => {
+    const database = await connectToDatabase();
+    await database.query("CREATE SCHEMA later; CREATE TABLE later.film (id integer)");
+    const command = spawnVitrina(["migrate"], { cwd: folder, env: { SOURCE_SCHEMAS: "content,later,never" } });
+    expect(await command.exited, command.output()).toBe(0);
+    expect(command.output()).toBe(
+      "The schema is up to date.\nvitrina_reader may read every table of content, later.\nNot there yet: never. Run this again once they are.\n",
+    );
+    const { rows } = await database.query(
+      "SELECT has_table_privilege('vitrina_reader', 'later.film', 'SELECT') AS may",
+    );
+    expect(rows).toEqual([{ may: true }]);
+    await database.query("DROP SCHEMA later CASCADE");
+    await database.end();
+    // The runner that is working already keeps its password.
+    expect((await fetch(`${api}/health/ready`)).status).toBe(200);
+  });
+
   it("refuses a second start on the same folder, and leaves the first one alone", async () => {
     const second = start();
     expect(await second.exited).toBe(1);
@@ -180,6 +198,9 @@ describe("npm start in a folder of its own", () => {
     const command = spawnVitrina(["db-url"], { cwd: folder });
     expect(await command.exited).toBe(1);
     expect(command.output()).toContain("npm start");
+    const migrating = spawnVitrina(["migrate"], { cwd: folder });
+    expect(await migrating.exited).toBe(1);
+    expect(migrating.output()).toContain("set DATABASE_URL");
   });
 
   it("uses the PostgreSQL of DATABASE_URL instead of the embedded one, and does without Python", async () => {

@@ -9,6 +9,7 @@ import {
   pipelineConfigSchema,
   pipelineTrialSchema,
 } from "../../domain/pipeline.ts";
+import { READER_LACKS_RIGHT } from "../../domain/reader-rights.ts";
 import { inspectTaskPlan } from "../../domain/task-plan.ts";
 import type { Api, ApiParts } from "../api.ts";
 import type { Limited } from "../concurrency-limit.ts";
@@ -147,7 +148,7 @@ function asFaultOfQuery(error: unknown, timeoutMs: number): unknown {
     case "PERMISSION_DENIED":
       return new VitrinaError("SOURCE_QUERY_FAILED", error.message, {
         cause: error,
-        hint: "Grant the reader what the detail names, or leave it out of the query.",
+        hint: READER_LACKS_RIGHT,
       });
     default:
       return error;
