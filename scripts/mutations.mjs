@@ -1574,8 +1574,8 @@ export const MUTATIONS = [
   },
   {
     name: "follow: a column that USING converts is the one of its side",
-    file: "src/sql-analysis/read-from.ts",
-    replace: [["isOfOneType(one, other) ? side", "isOfOneType(one, one) ? side"]],
+    file: "src/sql-analysis/types.ts",
+    replace: [["if (isOfOneType(side, other)) return side;", "if (isOfOneType(side, side)) return side;"]],
     tests: [FOLLOW_PLANS],
   },
   {
