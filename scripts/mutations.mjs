@@ -1076,6 +1076,18 @@ export const MUTATIONS = [
     tests: [FOLLOW_PLANS],
   },
   {
+    name: "watcher: a mart whose table was away for a while is never started again",
+    file: "src/meta-store/postgres/follow.ts",
+    replace: [["'SOURCE_QUERY_FAILED', 'PERMISSION_DENIED'", "'CHANGES_NOT_RECORDED'"]],
+    tests: ["tests/integration/follow-bulk-work.test.ts"],
+  },
+  {
+    name: "watcher: a mart whose table is gone is tried every minute",
+    file: "src/connectors/postgres/changes/watch.ts",
+    replace: [["return new Set([...gone, ...parts", "return new Set([...gone.slice(gone.length), ...parts"]],
+    tests: ["tests/integration/follow-bulk-work.test.ts"],
+  },
+  {
     name: "watcher: columns that are altered while no row changes are overlooked",
     file: "src/connectors/postgres/changes/altered.ts",
     replace: [["|trigger of|shape of|", "|trigger of|"]],
@@ -2189,13 +2201,15 @@ export const MUTATIONS = [
   {
     name: "watcher: a run begins although it is known that nothing is recorded",
     file: "src/connectors/postgres/changes/watch.ts",
-    replace: [["tables.some((table) => lacking.has(table))", "tables.some((table) => !table && lacking.has(table))"]],
+    replace: [["partProblems(part).length > 0 ? part.relation", "partProblems(part).length < 0 ? part.relation"]],
     tests: ["tests/integration/follow-bulk-work.test.ts"],
   },
   {
     name: "watcher: the same of a slot",
     file: "src/connectors/postgres/changes/slot/watch.ts",
-    replace: [["tables.some((table) => lacking.has(table))", "tables.some((table) => !table && lacking.has(table))"]],
+    replace: [
+      ["...slotProblems(facts, slot, wanted).map", "...slotProblems(facts, slot, wanted).slice(wanted.length).map"],
+    ],
     tests: ["tests/integration/slot-keeping.test.ts"],
   },
   {

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { expect, inject, it } from "vitest";
+import { describe, expect, inject, it, type TestContext } from "vitest";
 import { newPipelineSchema, type Pipeline } from "../../src/domain/pipeline.ts";
 import { startRunner } from "../../src/main/runner.ts";
 import { recordChangesOf } from "../support/chaos-follow.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { CINEMA, FILM_MART, reasonOf, untilEqual } from "../support/followed-marts.ts";
 import { recordingLog } from "../support/recording-log.ts";
 import { until } from "../support/until.ts";
@@ -16,7 +16,8 @@ const SWITCH_OFF = `DO $$ DECLARE statement text; BEGIN
     WHERE tgrelid = 'content.film'::regclass AND tgname ~ '^vitrina_(record|emptied)_'
   LOOP EXECUTE statement; END LOOP; END $$`;
 
-it("a mart waits until its changes are recorded again, and then follows by itself", async ({ onTestFinished }) => {
+/** A mart that follows films, and a runner that does not own its source. */
+async function openFilms(onTestFinished: TestContext["onTestFinished"]) {
   const database = await createTestDatabase(inject("postgresUrl"));
   onTestFinished(() => database.drop());
   await database.query(`CREATE SCHEMA content; GRANT USAGE ON SCHEMA content TO vitrina_reader;
@@ -29,24 +30,30 @@ it("a mart waits until its changes are recorded again, and then follows by itsel
     "test",
   );
   await recordChangesOf(database, films);
-  // This one does not own the source.
   const runner = await startRunner(database.settings, database.urls, recordingLog());
   onTestFinished(() => runner.stop());
   const untilIs = (status: string) =>
     until(`it is ${status}`, async () => (await store.pipelines.get(films.id)).status === status);
-  const lastRun = async () => (await store.runs.list(films.id, { limit: 1 })).items[0];
   await until("it follows", async () => (await store.follow.get(films.id)).position !== null);
   await untilIs("IDLE");
+  return { database, films, untilIs, lastRun: async () => (await store.runs.list(films.id, { limit: 1 })).items[0] };
+}
 
+/** So much later. */
+const age = (database: TestDatabase): Promise<unknown> =>
+  database.query(
+    "UPDATE etl.etl_runs SET started_at = started_at - interval '1 hour', finished_at = finished_at - interval '1 hour'",
+  );
+
+it("a mart waits until its changes are recorded again, and then follows by itself", async ({ onTestFinished }) => {
+  const { database, films, untilIs, lastRun } = await openFilms(onTestFinished);
   await database.query(SWITCH_OFF);
   await untilIs("FAILED");
   const refused = await lastRun();
   expect(refused).toMatchObject({ error_code: "CHANGES_NOT_RECORDED" });
   await database.query("UPDATE content.film SET title = 'in bulk'");
-  // So much later, and asked again and again: as long as nothing is recorded, no run begins.
-  const aged =
-    "UPDATE etl.etl_runs SET started_at = started_at - interval '1 hour', finished_at = finished_at - interval '1 hour'";
-  await database.query(aged);
+  // Asked again and again: as long as nothing is recorded, no run begins.
+  await age(database);
   await new Promise((resolve) => setTimeout(resolve, 1000));
   expect((await lastRun())?.id).toBe(refused?.id);
 
@@ -56,4 +63,68 @@ it("a mart waits until its changes are recorded again, and then follows by itsel
   const run = await lastRun();
   expect(run).toMatchObject({ status: "SUCCESS", trigger: "change" });
   expect(run && reasonOf(run)).toMatch(/The trigger on content\.film was switched off or on, or recreated\./);
+});
+
+describe("a mart whose source cannot be read for a while", () => {
+  const AWAY: [what: string, away: string, back: string, code: string][] = [
+    [
+      "because a table was dropped and made again",
+      "CREATE TABLE public.kept AS TABLE content.film; DROP TABLE content.film",
+      "CREATE TABLE content.film AS TABLE public.kept; ALTER TABLE content.film ADD PRIMARY KEY (id)",
+      "SOURCE_QUERY_FAILED",
+    ],
+    [
+      "because a column was away",
+      "ALTER TABLE content.film RENAME title TO heading",
+      "ALTER TABLE content.film DROP heading, ADD title text DEFAULT 'another'",
+      "SOURCE_QUERY_FAILED",
+    ],
+    [
+      "because its schema had another name",
+      "ALTER SCHEMA content RENAME TO gone",
+      "ALTER SCHEMA gone RENAME TO content; UPDATE content.film SET title = 'again'",
+      "SOURCE_QUERY_FAILED",
+    ],
+    [
+      "because the rights on a table were missing",
+      "CREATE TABLE public.kept AS TABLE content.film; DROP TABLE content.film; CREATE TABLE content.film AS TABLE public.kept; REVOKE SELECT ON content.film FROM vitrina_reader",
+      "GRANT SELECT ON content.film TO vitrina_reader; UPDATE content.film SET title = 'again'",
+      "PERMISSION_DENIED",
+    ],
+  ];
+  describe.each(AWAY)("%s", (_, away, back, code) => {
+    it("follows by itself when it can be read again", async ({ onTestFinished }) => {
+      const { database, films, untilIs, lastRun } = await openFilms(onTestFinished);
+      await database.query(away);
+      await untilIs("FAILED");
+      const failed = await lastRun();
+      expect(failed).toMatchObject({ error_code: code });
+
+      await database.query(back);
+      await recordChangesOf(database, films);
+      await age(database);
+      await untilEqual(database, films);
+      await untilIs("IDLE");
+      expect(await lastRun()).toMatchObject({ status: "SUCCESS", trigger: "change" });
+    });
+  });
+
+  it("is not read again and again while a table is gone, or is not recorded", async ({ onTestFinished }) => {
+    const { database, films, untilIs, lastRun } = await openFilms(onTestFinished);
+    const quiet = async (): Promise<void> => {
+      const failed = await lastRun();
+      await age(database);
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      expect((await lastRun())?.id).toBe(failed?.id);
+    };
+    await database.query("CREATE TABLE public.kept AS TABLE content.film; DROP TABLE content.film");
+    await untilIs("FAILED");
+    await quiet();
+    await database.query("UPDATE content.genre SET name = 'other'");
+    await quiet();
+    await database.query("CREATE TABLE content.film AS TABLE public.kept");
+    await quiet();
+    await recordChangesOf(database, films);
+    await untilEqual(database, films);
+  });
 });

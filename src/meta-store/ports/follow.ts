@@ -15,7 +15,7 @@ export interface FollowStore {
   positionsIn(source: Pick<FollowingPipeline, "source_type" | "source_connection">): Promise<PositionOfPipeline[]>;
   /**
    * Requests a run of each of these that is idle, failed by trouble that may pass or because its source does not record its
-   * changes, or has got another configuration since it failed. Others are left alone: they run already, or a person must look. Returns those that were requested.
+   * changes or cannot be read, or has got another configuration since it failed. Others are left alone: they run already, or a person must look. Returns those that were requested.
    */
   requestOnChange(ids: readonly PipelineId[]): Promise<PipelineId[]>;
 }
@@ -54,7 +54,7 @@ export interface FollowingPipeline {
   readonly checkEverySeconds: number;
   /** It would start if its source changed. */
   readonly mayStart: boolean;
-  /** It failed because its source does not record its changes: it starts once that does. */
+  /** It failed because its source does not record its changes, or cannot be read: it starts once its tables are recorded. */
   readonly ifRecorded: boolean;
   readonly position: FollowPosition;
   readonly tables: readonly string[];

@@ -79,10 +79,11 @@ const mayStart = (failureMayPass: string): string => `
 const MAY_START = mayStart("p.failure_may_pass");
 
 /**
- * The owner of a source puts this right, as at the end of work for which the triggers were switched off. He does not know
- * of the pipelines, and nobody else needs to look at them.
+ * The owner of a source puts this right, as at the end of work for which the triggers were switched off, or for which a table
+ * was dropped and made again. He does not know of the pipelines, and nobody else needs to look at them.
  */
-const NOT_RECORDED = "(NOT p.failure_may_pass AND last.error_code = 'CHANGES_NOT_RECORDED')";
+const NOT_RECORDED =
+  "(NOT p.failure_may_pass AND last.error_code IN ('CHANGES_NOT_RECORDED', 'SOURCE_QUERY_FAILED', 'PERMISSION_DENIED'))";
 const MAY_START_ON_CHANGE = mayStart(`(p.failure_may_pass OR ${NOT_RECORDED})`);
 
 export function followStore(pool: Pool): FollowStore {

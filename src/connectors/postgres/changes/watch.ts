@@ -1,14 +1,15 @@
+import { relationName } from "../../../domain/relation-name.ts";
 import type { SqlSession } from "../../../domain/sql-session.ts";
 import type { Client } from "../../../postgres/connection.ts";
 import { sqlState } from "../../../postgres/errors.ts";
 import type { ChangeWatch, WatchedPosition } from "../../follower.ts";
 import { PLAN_ONCE, type PostgresSourceConfig, questionSession, rememberingPlans } from "../read-session.ts";
-import { findAltered, namesOf, toBeTold } from "./altered.ts";
+import { findAltered, findWaiting, toBeTold } from "./altered.ts";
 import { findChanged } from "./change-table.ts";
 import { type Fingerprint, shapePrints, tablePrints, triggerPrints, viewPrints } from "./fingerprint.ts";
 import { knownServer } from "./known-server.ts";
 import { CHANGES_SCHEMA } from "./recorder.ts";
-import { readTables } from "./recording.ts";
+import { type NamedRelation, readTables } from "./recording.ts";
 import { partProblems } from "./recording-problems.ts";
 import { watchSlot } from "./slot/watch.ts";
 
@@ -54,17 +55,11 @@ function watchChangeTable(config: PostgresSourceConfig): ChangeWatch {
   };
 }
 
-/** Those that wait for their tables to be recorded, and still have reason to. What only a plan knows is left to the run. */
-async function findWaiting(
-  client: Client,
-  positions: readonly WatchedPosition[],
-): Promise<ReadonlySet<WatchedPosition>> {
-  const waiting = positions.filter(({ ifRecorded }) => ifRecorded === true);
-  if (waiting.length === 0) return new Set();
-  const session = rememberingPlans(client);
-  const { parts } = await readTables(session, await namesOf(session, waiting), []);
-  const lacking = new Set(parts.filter((part) => partProblems(part).length > 0).map(({ relation }) => relation));
-  return new Set(waiting.filter(({ tables }) => tables.some((table) => lacking.has(table))));
+async function lackingAmong(client: Client, tables: readonly NamedRelation[]): Promise<ReadonlySet<string>> {
+  const { parts } = await readTables(rememberingPlans(client), tables, []);
+  const found = new Set(parts.map(({ relation }) => relation));
+  const gone = tables.map(relationName).filter((table) => !found.has(table));
+  return new Set([...gone, ...parts.flatMap((part) => (partProblems(part).length > 0 ? part.relation : []))]);
 }
 
 async function forget(session: SqlSession, seen: string): Promise<void> {
@@ -100,6 +95,6 @@ async function changedSince(
     };
   });
   const found = [...positions.filter((_, n) => changed.has(n)), ...altered];
-  const waiting = await findWaiting(client, found);
+  const waiting = await findWaiting(client, found, (tables) => lackingAmong(client, tables));
   return found.filter((one) => !waiting.has(one)).map(({ pipelineId }) => pipelineId);
 }

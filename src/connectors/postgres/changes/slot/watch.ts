@@ -1,10 +1,11 @@
 import { VitrinaError } from "../../../../domain/error-catalogue.ts";
 import type { ChangesFrom } from "../../../../domain/follow.ts";
+import { relationName } from "../../../../domain/relation-name.ts";
 import type { SqlSession } from "../../../../domain/sql-session.ts";
 import { sqlState } from "../../../../postgres/errors.ts";
 import type { ChangeWatch, WatchedPosition } from "../../../follower.ts";
 import { type PostgresSourceConfig, questionSession } from "../../read-session.ts";
-import { findAltered, namesOf, toBeTold } from "../altered.ts";
+import { findAltered, findWaiting, toBeTold } from "../altered.ts";
 import { type Fingerprint, shapePrints, tablePrints, viewPrints } from "../fingerprint.ts";
 import { knownServer } from "../known-server.ts";
 import type { RecordedTable } from "../recorder.ts";
@@ -124,22 +125,20 @@ async function changedSince(
   if (!quiet.has(rest, now.flushed)) {
     for (const one of await findBehind(session, slot, now, rest, parts, quiet)) changed.add(one);
   }
-  const waiting = await findWaiting(session, slot, [...changed]);
+  const waiting = await findWaiting(session, [...changed], (tables) => lackingAmong(session, slot, tables));
   return positions.filter((one) => changed.has(one) && !waiting.has(one)).map(({ pipelineId }) => pipelineId);
 }
 
-/** Those that wait for their tables to be told of, and still have reason to. */
-async function findWaiting(
+async function lackingAmong(
   session: SqlSession,
   slot: string,
-  positions: readonly WatchedPosition[],
-): Promise<ReadonlySet<WatchedPosition>> {
-  const waiting = positions.filter(({ ifRecorded }) => ifRecorded === true);
-  if (waiting.length === 0) return new Set();
-  const wanted = withoutColumns(await namesOf(session, waiting));
+  tables: readonly NamedRelation[],
+): Promise<ReadonlySet<string>> {
+  const wanted = withoutColumns(tables);
   const facts = await readSlotRecording(session, slot, wanted, []);
-  const lacking = new Set(slotProblems(facts, slot, wanted).map(({ relation }) => relation));
-  return new Set(waiting.filter(({ tables }) => tables.some((table) => lacking.has(table))));
+  const found = new Set(facts.parts.map(({ relation }) => relation));
+  const gone = tables.map(relationName).filter((table) => !found.has(table));
+  return new Set([...gone, ...slotProblems(facts, slot, wanted).map(({ relation }) => relation)]);
 }
 
 /** Only a plan knows which columns are needed. */
