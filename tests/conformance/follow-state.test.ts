@@ -158,6 +158,32 @@ describe("pipelines that start when their source changes", () => {
     expect(await store.follow.get(pipeline.id)).toMatchObject({ restingUntil: null });
   });
 
+  it("do not wait until a time comes again that the clock has shown before", async () => {
+    const [rested, failed] = [await following(), await following()];
+    const claimed = await claim(rested);
+    for (const snapshot of ["30:30:", "31:31:"]) {
+      await store.batchCommit(claimed).moveFollowPosition(move(snapshot, true));
+    }
+    await store.queue.finishRun(claimed, { kind: "succeeded" });
+    const notRecorded = { kind: "failed", code: "CHANGES_NOT_RECORDED", error: "no", mayPass: false } as const;
+    await store.queue.finishRun(await claim(failed), notRecorded);
+    for (const one of [rested, failed]) expect(await isWatched(one)).toBe(false);
+
+    // As if the clock were set back by a day.
+    await database.query(
+      "UPDATE etl.follow_state SET last_compare_at = last_compare_at + interval '1 day' WHERE pipeline_id = $1",
+      [rested.id],
+    );
+    await database.query(
+      "UPDATE etl.etl_runs SET started_at = started_at + interval '1 day', finished_at = finished_at + interval '1 day' WHERE pipeline_id = $1",
+      [failed.id],
+    );
+    for (const one of [rested, failed]) expect(await isWatched(one)).toBe(true);
+    expect(await store.follow.get(rested.id)).toMatchObject({ restingUntil: null });
+    expect(await store.follow.requestOnChange([rested.id, failed.id])).toHaveLength(2);
+    for (const { id } of [rested, failed]) await store.requests.cancel(id);
+  });
+
   it("do not pause when somebody has configured them otherwise", async () => {
     const pipeline = await following();
     const claimed = await claim(pipeline);

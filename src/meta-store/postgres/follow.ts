@@ -58,9 +58,12 @@ const FOLLOWING = `
     SELECT r.kind, r.status, r.config_version, r.error_code FROM etl.etl_runs r
      WHERE r.pipeline_id = p.id AND r.kind <> 'reconcile' ORDER BY r.started_at DESC, r.id DESC LIMIT 1) AS last ON true`;
 
-/** After everything was compared several times, one after the other. */
+/**
+ * After everything was compared several times, one after the other. What lies in the future was written before the clock was
+ * set back, and says nothing.
+ */
 const RESTING_UNTIL = `
-  CASE WHEN f.compares > 1 THEN f.last_compare_at + make_interval(secs => least(60, 2 ^ least(f.compares, 6))) END`;
+  CASE WHEN f.compares > 1 AND f.last_compare_at <= clock_timestamp() THEN f.last_compare_at + make_interval(secs => least(60, 2 ^ least(f.compares, 6))) END`;
 
 /**
  * After a failure that may have passed, a further change is reason enough to try again, but not every second. Nor is
@@ -73,7 +76,7 @@ const mayStart = (failureMayPass: string): string => `
     p.status IN (${allowing("fire")})
     OR (p.status IN (${allowing("fire_after_failure")}) AND ${failureMayPass} AND NOT EXISTS (
           SELECT FROM etl.etl_runs r
-           WHERE r.pipeline_id = p.id AND r.finished_at > clock_timestamp() - interval '1 minute'))
+           WHERE r.pipeline_id = p.id AND r.finished_at BETWEEN clock_timestamp() - interval '1 minute' AND clock_timestamp()))
     OR (p.status IN (${allowing("fire_after_failure")}) AND last.config_version < p.config_version))`;
 
 const MAY_START = mayStart("p.failure_may_pass");
