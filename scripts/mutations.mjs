@@ -296,6 +296,12 @@ export const MUTATIONS = [
     tests: [LOST_TARGET],
   },
   {
+    name: "reconcile: changes that wait for a person explain a difference",
+    file: "src/data-plane/reconcile.ts",
+    replace: [["!mayPassByItself(last?.error_code)", "mayPassByItself(last?.error_code)"]],
+    tests: ["tests/integration/follow-reconcile.test.ts"],
+  },
+  {
     name: "target: a column that was dropped and put back counts as the old one",
     file: "src/domain/target-mark.ts",
     replace: [["if (columnIds === undefined) return", "if (columnIds === undefined || columnIds.length > 0) return"]],
@@ -2233,7 +2239,7 @@ export const MUTATIONS = [
   {
     name: "reconcile: a change on its way counts as a difference",
     file: "src/data-plane/reconcile.ts",
-    replace: [['if (pipeline.mode !== "follow") return false;', 'if (pipeline.mode !== "full") return false;']],
+    replace: [['if (pipeline.mode !== "follow") return "nothing";', 'if (pipeline.mode !== "full") return "nothing";']],
     tests: ["tests/integration/follow-reconcile.test.ts"],
   },
   {

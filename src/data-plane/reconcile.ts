@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { ComparisonResult } from "../connectors/sink.ts";
 import type { ReadRequest } from "../connectors/source.ts";
 import { configFingerprint } from "../domain/checkpoint.ts";
-import { VitrinaError } from "../domain/error-catalogue.ts";
+import { ERROR_CATALOGUE, VitrinaError } from "../domain/error-catalogue.ts";
 import type { Pipeline } from "../domain/pipeline.ts";
 import { readOrder, watermarkPosition } from "../domain/reading-plan.ts";
 import {
@@ -12,7 +12,10 @@ import {
   isExplainedByRun,
   judge,
   LISTED_KEYS,
+  type Unfollowed,
 } from "../domain/reconcile.ts";
+import { mayPass } from "../domain/retry-policy.ts";
+import type { Run } from "../domain/run.ts";
 import { parseTaskPlan } from "../domain/task-plan.ts";
 import type { ReconcileFindings } from "../meta-store/ports/reconciles.ts";
 import type { PipelineState } from "../meta-store/ports/state.ts";
@@ -105,7 +108,8 @@ async function comparePass(parts: EngineParts, pipeline: Pipeline, control: Reco
     ...pass,
     circumstances: {
       mode: pipeline.mode,
-      runWasActive: before?.status === "RUNNING" || before?.id !== after?.id || (await isBehind(parts, pipeline)),
+      runWasActive: before?.status === "RUNNING" || before?.id !== after?.id,
+      unfollowed: await unfollowedOf(parts, pipeline, after),
       watermarkIsForeign: isForeign(pipeline, state),
     },
   };
@@ -198,18 +202,36 @@ function isForeign(pipeline: Pipeline, { watermarkFingerprint }: PipelineState):
   return watermarkFingerprint !== configFingerprint(pipeline);
 }
 
-/** A mart that follows is equal to its query up to its position; what has changed since comes with the next round. */
-async function isBehind({ connectors, store }: EngineParts, pipeline: Pipeline): Promise<boolean> {
-  if (pipeline.mode !== "follow") return false;
+/** A mart that follows is equal to its query up to its position; what has changed since comes with the next round, if any. */
+async function unfollowedOf(
+  { connectors, store }: EngineParts,
+  pipeline: Pipeline,
+  last: Run | undefined,
+): Promise<Unfollowed> {
+  if (pipeline.mode !== "follow") return "nothing";
   const { position, tables } = await store.follow.get(pipeline.id);
-  if (position === null) return false;
+  if (position === null) return "nothing";
   const source = await connectors.source(pipeline);
   const watch = await source.watchChanges?.();
+  const hasNews = async (ifRecorded: boolean): Promise<boolean> =>
+    (await watch?.changedSince([{ pipelineId: pipeline.id, position, tables, ifRecorded }]))?.length === 1;
   try {
-    return (await watch?.changedSince([{ pipelineId: pipeline.id, position, tables }]))?.length === 1;
+    if (!(await hasNews(false))) return "nothing";
+    const found = (await store.follow.watched()).find(({ id }) => id === pipeline.id);
+    if (found?.mayStart === true && (await hasNews(found.ifRecorded))) return "soon";
   } finally {
     await closeAll([source, ...(watch === undefined ? [] : [watch])]);
   }
+  const { enabled, status } = pipeline;
+  if (!enabled) return { because: "disabled" };
+  if (status === "PAUSED") return { because: status };
+  // A failure that may pass is followed by another try, a while later.
+  return status === "FAILED" && !mayPassByItself(last?.error_code) ? { because: status } : "soon";
+}
+
+function mayPassByItself(code: string | null | undefined): boolean {
+  const known = Object.entries(ERROR_CATALOGUE).find(([name]) => name === code);
+  return known !== undefined && mayPass(known[1].retry);
 }
 
 async function latestRun({ store }: EngineParts, { id }: Pipeline) {

@@ -90,11 +90,19 @@ export function verdictOfFailure(failure: { readonly code: string; readonly mayP
   return failure.mayPass || failure.code === "STATEMENT_TIMEOUT" ? "INCONCLUSIVE" : null;
 }
 
+/**
+ * What has not been followed yet, of the changes of the source: `nothing`; `soon`: what a run follows that starts by itself;
+ * or what no run follows until a person acts, for this reason.
+ */
+export type Unfollowed = "nothing" | "soon" | { readonly because: "FAILED" | "PAUSED" | "disabled" };
+
 /** What may explain a difference. */
 export interface Circumstances {
   readonly mode: PipelineConfig["mode"];
-  /** A run was active while the two sides were read, or the source has changes that the next one follows. */
+  /** While the two sides were read. */
   readonly runWasActive: boolean;
+  /** Follow mode. */
+  readonly unfollowed: Unfollowed;
   /** Incremental mode: the watermark was made by another configuration, so it is unknown which rows are pending. */
   readonly watermarkIsForeign: boolean;
 }
@@ -107,8 +115,8 @@ export function hasDifferences({ missing, extra, different }: Differences): bool
  * A full load changes many rows at once while it is compared, so differences may be the load itself. An
  * incremental one is read in an order that rules this out; see docs/decisions/0017.
  */
-export function isExplainedByRun({ mode, runWasActive }: Circumstances): boolean {
-  return mode !== "incremental" && runWasActive;
+export function isExplainedByRun({ mode, runWasActive, unfollowed }: Circumstances): boolean {
+  return mode !== "incremental" && (runWasActive || unfollowed === "soon");
 }
 
 export function judge(found: Differences, circumstances: Circumstances): Verdict {
@@ -118,17 +126,10 @@ export function judge(found: Differences, circumstances: Circumstances): Verdict
 
 /** Sentences for a person who wonders where the differences come from. */
 export function explain(found: Differences & { readonly source: SourceSide }, circumstances: Circumstances): string[] {
-  const { mode, runWasActive, watermarkIsForeign } = circumstances;
+  const { mode, watermarkIsForeign } = circumstances;
   const isIncremental = mode === "incremental";
   const notes: [boolean, string][] = [
-    [
-      runWasActive && !isIncremental && hasDifferences(found),
-      "A run of this pipeline was active each time both sides were read: the differences may be its work. Ask again when it has ended.",
-    ],
-    [
-      !runWasActive && !isIncremental && hasDifferences(found),
-      "Rows that changed in the source since the last run differ until the next one.",
-    ],
+    [!isIncremental && hasDifferences(found), whatRunsLeave(circumstances)],
     [
       isIncremental && found.extra.count > 0,
       "Rows deleted from the source stay in the target of an incremental pipeline: a deletion leaves no trace for its cursor. They show as extra.",
@@ -149,4 +150,16 @@ export function explain(found: Differences & { readonly source: SourceSide }, ci
     [found.source.rows_duplicate > 0, "The source has several rows with one key; the last of them counts."],
   ];
   return notes.filter(([applies]) => applies).map(([, sentence]) => sentence);
+}
+
+function whatRunsLeave({ runWasActive, unfollowed }: Circumstances): string {
+  if (runWasActive) {
+    return "A run of this pipeline was active each time both sides were read: the differences may be its work. Ask again when it has ended.";
+  }
+  if (unfollowed === "nothing") return "Rows that changed in the source since the last run differ until the next one.";
+  const counted = "`vitrina follow status`";
+  if (unfollowed === "soon") {
+    return `The source has changes that the next run follows: the differences may be theirs. Ask again when none wait; ${counted} counts them.`;
+  }
+  return `The source has changes that are not in the target, and no run starts by itself: the pipeline is ${unfollowed.because}. ${counted} counts them.`;
 }

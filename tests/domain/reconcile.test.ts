@@ -26,6 +26,7 @@ const found = (some: Partial<Record<keyof Differences, number>>) => {
 const quiet = (mode: "full" | "incremental"): Circumstances => ({
   mode,
   runWasActive: false,
+  unfollowed: "nothing",
   watermarkIsForeign: false,
 });
 const busy = (mode: "full" | "incremental"): Circumstances => ({ ...quiet(mode), runWasActive: true });
@@ -63,6 +64,13 @@ describe("judge", () => {
     expect(judge(found({ missing: 1 }), busy("full"))).toBe("INCONCLUSIVE");
     expect(judge(found({}), busy("full"))).toBe("MATCH");
   });
+
+  it("changes that a run follows by itself explain a difference; those that wait for a person do not", () => {
+    const follows: Circumstances = { ...quiet("full"), mode: "follow" };
+    expect(judge(found({ missing: 1 }), { ...follows, unfollowed: "soon" })).toBe("INCONCLUSIVE");
+    expect(judge(found({ missing: 1 }), { ...follows, unfollowed: { because: "FAILED" } })).toBe("DIFFERENT");
+    expect(judge(found({}), { ...follows, unfollowed: { because: "FAILED" } })).toBe("MATCH");
+  });
 });
 
 describe("explain", () => {
@@ -73,6 +81,13 @@ describe("explain", () => {
 
   it.each([
     ["a run at the same time", found({ missing: 1 }), busy("full"), /A run of this pipeline was active/],
+    ["changes that wait", found({ missing: 1 }), { ...quiet("full"), unfollowed: "soon" }, /that the next run follows/],
+    [
+      "changes that wait for a person",
+      found({ missing: 1 }),
+      { ...quiet("full"), unfollowed: { because: "FAILED" } },
+      /not in the target, and no run starts by itself: the pipeline is FAILED\./,
+    ],
     ["deletions", found({ extra: 1 }), quiet("incremental"), /deleted from the source/],
     ["a foreign checkpoint", found({}), { ...quiet("incremental"), watermarkIsForeign: true }, /another query/],
     ["refused rows", { ...found({}), source: { ...SOURCE, rows_refused: 1 } }, quiet("full"), /does not fit/],

@@ -31,7 +31,8 @@ it("finds a mart that has followed equal to its query", async () => {
 
 it("draws no conclusion while a change waits to be followed, and none is left afterwards", async () => {
   await bench.query("UPDATE content.film SET title = 'pending' WHERE id = 1");
-  expect(await reconciled()).toMatchObject({ status: "INCONCLUSIVE", report: { different: { count: 1 } } });
+  const notes = [expect.stringMatching(/^The source has changes that the next run follows/)];
+  expect(await reconciled()).toMatchObject({ status: "INCONCLUSIVE", report: { different: { count: 1 }, notes } });
   await bench.run(films);
   expect(await reconciled()).toMatchObject({ status: "MATCH" });
 });
@@ -42,4 +43,22 @@ it("finds what somebody else did to the mart", async () => {
     status: "DIFFERENT",
     report: { different: { count: 1, keys: [{ key: { film_id: "2" }, columns: ["title"] }] } },
   });
+});
+
+it("finds the changes that nobody follows any more, and says why", async () => {
+  await bench.query("ALTER TABLE content.film ENABLE ROW LEVEL SECURITY");
+  await bench.query("UPDATE content.film SET title = 'unseen' WHERE id = 3");
+  expect(await bench.run(films)).toMatchObject({ status: "FAILED" });
+  await bench.query("CREATE POLICY everything ON content.film USING (true)");
+  const because = async (status: string) =>
+    expect(await reconciled()).toMatchObject({
+      status: "DIFFERENT",
+      report: {
+        different: { keys: expect.arrayContaining([{ key: { film_id: "3" }, columns: ["title"] }]) },
+        notes: [expect.stringMatching(`no run starts by itself: the pipeline is ${status}\\.`)],
+      },
+    });
+  await because("FAILED");
+  await bench.store.pipelines.update(films.id, { enabled: false }, { author: "test" });
+  await because("disabled");
 });
