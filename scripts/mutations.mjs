@@ -302,6 +302,12 @@ export const MUTATIONS = [
     tests: ["tests/integration/follow-reconcile.test.ts"],
   },
   {
+    name: "script: the columns of a pipeline that is left out are not recorded any more",
+    file: "src/connectors/postgres/changes/inspect-changes.ts",
+    replace: [["isComplete ? planned : mergedTables", "isComplete || planned.length > 0 ? planned : mergedTables"]],
+    tests: ["tests/integration/api-follow.test.ts"],
+  },
+  {
     name: "target: a column that was dropped and put back counts as the old one",
     file: "src/domain/target-mark.ts",
     replace: [["if (columnIds === undefined) return", "if (columnIds === undefined || columnIds.length > 0) return"]],

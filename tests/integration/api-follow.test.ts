@@ -381,6 +381,28 @@ describe("the script", () => {
     expect(alone.body.detail).toMatch(/^Without passing: /);
   });
 
+  it("goes on recording the columns that only a pipeline needs that is broken for a while", async () => {
+    await api.database.query("CREATE TABLE content.passing (film_id int PRIMARY KEY)");
+    await api.database.query("GRANT SELECT ON content.passing TO vitrina_reader");
+    await save(films());
+    const noted = "SELECT f.id AS film_id, f.title, f.note AS genre FROM content.film f";
+    const source_query = `${noted} WHERE EXISTS (SELECT FROM content.passing p WHERE p.film_id = f.id)`;
+    await save(films({ name: "noted", target_table: "analytics.noted", source_query }));
+    await api.database.query(await script());
+    const recorded = () => api.database.query("SELECT relation, columns, body_md5 FROM vitrina.tables ORDER BY 1");
+    const before = await recorded();
+    expect(JSON.stringify(before)).toContain('"note"');
+    await api.database.query("REVOKE SELECT ON content.passing FROM vitrina_reader");
+    const lacking = await script("?diff=true");
+    expect(lacking).toMatch(/^-- Without noted: /);
+    expect(lacking).not.toMatch(/No pipeline (needs|follows)/);
+    await api.database.query(lacking);
+    await api.database.query(await script());
+    expect(await recorded()).toEqual(before);
+    await api.database.query(`DROP TABLE content.passing; ${await script("?remove=true")}`);
+    await api.delete("/pipelines/noted");
+  });
+
   it("stops recording what no pipeline follows any more, and nothing while one is left out", async () => {
     const names = async (): Promise<unknown[]> =>
       (await api.database.query("SELECT relation FROM vitrina.tables ORDER BY 1")).map(({ relation }) => relation);

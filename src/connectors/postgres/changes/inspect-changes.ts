@@ -12,8 +12,8 @@ import {
   recordedTables,
   stateOf,
 } from "./changes-inspection.ts";
-import { type ChangesDiff, changesDiff } from "./install.ts";
-import { CHANGES_SCHEMA, recordedName } from "./recorder.ts";
+import { type ChangesDiff, changesDiff, recordedSoFar } from "./install.ts";
+import { CHANGES_SCHEMA, mergedTables, type RecordedTable, recordedName } from "./recorder.ts";
 import { changesScript, detachingScript, removalScript } from "./script.ts";
 import { inspectSlot } from "./slot/inspect.ts";
 
@@ -32,7 +32,9 @@ async function changesState(session: SqlSession, tables: readonly FollowedTable[
 async function scriptFor(session: SqlSession, { purpose, tables, isComplete }: ScriptRequest): Promise<string> {
   if (purpose === "remove") return removalScript();
   const reader = await readerOf(session);
-  const wanted = recordedTables(tables);
+  const planned = recordedTables(tables);
+  // Who is left out may need more of these tables than the others, and follows on where it was once it is put right.
+  const wanted = isComplete ? planned : mergedTables([...(await recordedBefore(session, planned)), ...planned]);
   if (purpose === "install") return changesScript({ tables: wanted, reader });
   const diff = await changesDiff(session, wanted);
   const surplus = isComplete ? diff.surplus : [];
@@ -44,6 +46,19 @@ async function scriptFor(session: SqlSession, { purpose, tables, isComplete }: S
     changed.length > 0 ? changesScript({ tables: changed, reader }) : "",
     abandoned.length > 0 ? detachingScript(abandoned) : "",
   ].join("");
+}
+
+/** A reader that is new may not look yet: the script is what lets it. */
+async function recordedBefore(
+  session: SqlSession,
+  tables: readonly RecordedTable[],
+): Promise<readonly RecordedTable[]> {
+  try {
+    return await recordedSoFar(session, tables);
+  } catch (error) {
+    if (NOT_THERE.includes(sqlState(error) ?? "")) return [];
+    throw error;
+  }
 }
 
 /** As comments of the script. */

@@ -28,6 +28,24 @@ const RECORDED = `
     JOIN pg_namespace n ON n.nspname = t.schema JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.name
    WHERE t.relation = ANY ($1::text[])`;
 
+/** What others need, who are not asked, is among it. */
+export async function recordedSoFar(
+  session: SqlSession,
+  tables: readonly RecordedTable[],
+): Promise<readonly RecordedTable[]> {
+  const { rows: found } = await session.query(`SELECT to_regclass('${CHANGES_SCHEMA}.tables') IS NOT NULL AS is_there`);
+  const isThere = found[0]?.["is_there"] === true || found[0]?.["is_there"] === "t";
+  const { rows } = isThere ? await session.query(RECORDED, [tables.map(recordedName)]) : { rows: [] };
+  return rows.map(
+    (row): RecordedTable => ({
+      schema: String(row["schema"]),
+      name: String(row["name"]),
+      imageColumns: JSON.parse(String(row["image"])) as ImageColumn[],
+      readColumns: JSON.parse(String(row["read"])) as string[],
+    }),
+  );
+}
+
 /**
  * Has these tables recorded in a source that Vitrina may change itself: what others need of them stays. In a session of the
  * source's owner, outside any transaction.
@@ -39,19 +57,7 @@ export async function recordChanges(
 ): Promise<void> {
   await session.query("SELECT pg_catalog.pg_advisory_lock($1)", [INSTALLING_LOCK]);
   try {
-    const { rows: found } = await session.query(
-      `SELECT to_regclass('${CHANGES_SCHEMA}.tables') IS NOT NULL AS is_there`,
-    );
-    const isThere = found[0]?.["is_there"] === true || found[0]?.["is_there"] === "t";
-    const { rows } = isThere ? await session.query(RECORDED, [tables.map(recordedName)]) : { rows: [] };
-    const before = rows.map(
-      (row): RecordedTable => ({
-        schema: String(row["schema"]),
-        name: String(row["name"]),
-        imageColumns: JSON.parse(String(row["image"])) as ImageColumn[],
-        readColumns: JSON.parse(String(row["read"])) as string[],
-      }),
-    );
+    const before = await recordedSoFar(session, tables);
     await installChanges(session, changesScript({ tables: mergedTables([...before, ...tables]), reader }));
   } finally {
     await session.query("SELECT pg_catalog.pg_advisory_unlock($1)", [INSTALLING_LOCK]);
