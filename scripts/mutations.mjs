@@ -285,7 +285,10 @@ export const MUTATIONS = [
     name: "target: a table that was truncated and filled a little counts as the old one",
     file: "src/connectors/postgres/target-mark.ts",
     replace: [
-      ["(await hasRowBefore(client, name, asOf)) ?", "(await hasRowBefore(client, name, asOf)) || asOf.length > 0 ?"],
+      [
+        "if (await hasRowBefore(client, name, asOf)) return",
+        "if ((await hasRowBefore(client, name, asOf)) || asOf.length > 0) return",
+      ],
     ],
     tests: [LOST_TARGET],
   },

@@ -29,7 +29,7 @@ export const targetMarkSchema = z.object({
 });
 export type TargetMark = Readonly<z.infer<typeof targetMarkSchema>>;
 
-type WholeLoss = "missing" | "replaced" | "emptied" | "behind";
+type WholeLoss = "missing" | "replaced" | "emptied" | "rewritten" | "behind";
 
 interface LostColumns {
   readonly lostColumns: readonly string[];
@@ -41,6 +41,8 @@ const WORDS: Record<WholeLoss, string> = {
   missing: "is gone",
   replaced: "is not the one that was written before: it was dropped and recreated, or swapped",
   emptied: "was emptied by somebody",
+  rewritten:
+    "has no row as it was written before: it was rewritten, as for another type of a column, or emptied and filled",
   behind: "is older than the checkpoint: its database was restored from a backup, or is another one",
 };
 

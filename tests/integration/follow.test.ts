@@ -93,6 +93,11 @@ describe("a run in follow mode", () => {
     ],
     ["when a table gets another type", "ALTER TABLE content.genre ALTER name TYPE varchar USING upper(name)", /genre/],
     ["when the target was emptied", "TRUNCATE analytics.FILMS", /was emptied by somebody\.$/],
+    [
+      "when the target was rewritten for another type of a column",
+      "ALTER TABLE analytics.FILMS ALTER title TYPE varchar(70)",
+      /: it was rewritten, as for another type of a column, or emptied and filled\.$/,
+    ],
     ["when the state was reset", "RESET", /The position was given up\.$/],
     [
       "when a trigger was off for a while",

@@ -34,7 +34,8 @@ export async function tableLossSince(
   const lost = columnsLostSince(mark, found.columnIds);
   if (lost !== undefined) return lost;
   if (storage === undefined || asOf === undefined || storage === found.storage) return undefined;
-  return (await hasRowBefore(client, name, asOf)) ? undefined : "emptied";
+  if (await hasRowBefore(client, name, asOf)) return undefined;
+  return (await isEmpty(client, name)) ? "emptied" : "rewritten";
 }
 
 async function find(client: Client, { name, columns }: Written): Promise<Found | undefined> {
