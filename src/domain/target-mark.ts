@@ -53,7 +53,7 @@ export function describeLoss(target: string, loss: TargetLoss): string {
 }
 
 /**
- * A column that was dropped and added again is empty in every row that is not written anew, although it has its name. One
+ * A column that was dropped and added again is empty in every row that is not written again, although it has its name. One
  * of which no mark was taken was gone when the others were marked.
  */
 export function columnsLostSince(
