@@ -95,7 +95,7 @@ describe("a source with a slot", () => {
     // It is no fault of the query, and no compare changes it.
     const found = (await get(`/pipelines/${films.id}/validate`, "POST")) as { problems: Record<string, unknown>[] };
     const hint = expect.stringMatching(/^Tell the owner of the source/);
-    expect(found.problems.filter(({ code }) => code !== "FOLLOW_UNINDEXED")).toMatchObject([
+    expect(found.problems.filter(({ code }) => code === "FOLLOW_SIDE_EFFECT")).toMatchObject([
       { code: "FOLLOW_SIDE_EFFECT", severity: "warning", message, hint },
     ]);
   });
