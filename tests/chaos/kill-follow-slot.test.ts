@@ -1,3 +1,4 @@
+import { expect } from "vitest";
 import { watchedTables } from "../../src/connectors/postgres/changes/recorder.ts";
 import { slotRemovalScript, slotScript } from "../../src/connectors/postgres/changes/slot/script.ts";
 import {
@@ -35,7 +36,6 @@ async function openSlotChaos(): Promise<FollowChaos> {
   let made: bigint;
   return {
     ...chaos,
-    // A first position that is taken while another round writes to the WAL is no further than the place of the slot.
     atOnce: 1,
     runner,
     source: shop,
@@ -44,19 +44,22 @@ async function openSlotChaos(): Promise<FollowChaos> {
       const { tables } = await planOf(shop.url, pipeline);
       await shop.query(slotScript({ name: SLOT, tables: watchedTables(tables), reader: "vitrina_reader" }));
       made = await placeOfSlot();
-      // So that the first positions are behind the place at which the slot was made.
-      await shop.query("CHECKPOINT");
     },
+    // A first position is no further than the slot: those of the comparisons to come are to be beyond the place at which it
+    // was made, too.
+    untilMovedOn: () =>
+      until("the slot is moved a first time", async () => (await placeOfSlot()) > made).then(() => {}),
     async forgetSeen() {
       const [least] = await chaos.query(
         `SELECT min(one.lsn::pg_lsn - '0/0')::text AS place FROM etl.follow_state f
           CROSS JOIN LATERAL (VALUES (f.position ->> 'lsn'), (f.compare_position ->> 'lsn')) AS one (lsn)`,
       );
       const needed = BigInt(least?.["place"] as string);
-      if (needed <= made) throw new Error("The slot need not be moved, so that nothing would be shown.");
+      if (needed <= made) throw new Error("The slot has not been moved, so that nothing would be shown.");
       const watching = runner();
       await until("the slot is moved", async () => (await placeOfSlot()) >= needed);
       await watching.stop();
+      expect(await placeOfSlot()).toBe(needed);
     },
     async close() {
       await chaos.close();

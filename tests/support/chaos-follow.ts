@@ -47,6 +47,8 @@ export interface FollowChaos extends Chaos {
   leftovers(): Promise<readonly unknown[]>;
   /** After the kills, before anybody takes over: lets the source forget whatever is not needed any more. */
   forgetSeen?(): Promise<void>;
+  /** While a runner watches, after rounds of all marts: the source has forgotten what came before them. */
+  untilMovedOn?(): Promise<void>;
 }
 
 /**
@@ -224,6 +226,12 @@ export async function followOnce(chaos: FollowChaos, pipelines: readonly Pipelin
   await Promise.all(ids.map((id) => chaos.store.requests.run(id, "api")));
   const runner = chaos.runner(undefined, { RUNNER_CONCURRENCY: String(chaos.atOnce) });
   await chaos.atRest();
+  if (chaos.untilMovedOn !== undefined) {
+    await chaos.source.query(change("first round"));
+    await Promise.all(ids.map((id) => chaos.store.requests.run(id, "api")));
+    await chaos.atRest();
+    await chaos.untilMovedOn();
+  }
   await runner.stop();
   const states = await Promise.all(pipelines.map(({ id }) => chaos.store.follow.get(id)));
   if (states.some(({ position }) => position === null)) throw new Error(`not followed: ${runner.output()}`);
