@@ -1,7 +1,17 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** What starts processes takes longest. */
-const LONGEST = ["e2e/documented-commands", "e2e/start", "chaos/kill-", "e2e/", "chaos/", "integration/", ""];
+/** What starts processes takes longest, and what waits for a mart that rests. */
+const LONGEST = [
+  "integration/slot-follow",
+  "e2e/documented-commands",
+  "integration/slot-keeping",
+  "e2e/start",
+  "chaos/kill-",
+  "e2e/",
+  "chaos/",
+  "integration/",
+  "",
+];
 
 /**
  * On a fresh clone Vitest knows no durations, and starts large files first. Some of the longest are the smallest, and
